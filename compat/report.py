@@ -1,0 +1,85 @@
+"""How is a comparison told to people?  A table, the causes of the differences by size, and the tests by name."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .comparison import Comparison, Difference
+
+NAMES_SHOWN = 8  # of the known tests under one reason; the JSON file has all
+
+
+def report(comparison: Comparison, console: Console) -> None:
+    console.print(_table(comparison))
+    apart = Counter(comparison.left_out.values()).total()
+    console.print(
+        f"left out by name: {apart}; make no event loop, so say nothing about one: {len(comparison.off_loop)}"
+    )
+    for loop, results in comparison.results.items():
+        for note in results.notes:
+            console.print(f"{loop}: {escape(note)}", style="yellow")
+    _oracle_failures(comparison, console)
+    unknown = comparison.unknown
+    if unknown:
+        console.print(f"\n[bold red]{len(unknown)} pass on asyncio and not on {comparison.options.loop}[/]")
+        _causes(unknown, console)
+    known = [item for item in comparison.differences if item.known]
+    if known:
+        console.print(f"\n[bold]{len(known)} known differences[/]")
+        _known(known, console)
+    for entry in comparison.outdated:
+        console.print(f"no longer a difference, delete it from the list: {escape(entry)}", style="yellow")
+
+
+def _table(comparison: Comparison) -> Table:
+    table = Table(title=f"{comparison.suite.name}: {comparison.suite.title}", title_justify="left")
+    table.add_column("")
+    columns = []
+    for results in comparison.results.values():
+        table.add_column(results.about, justify="right")
+        columns.append(Counter(outcome.status for outcome in results.outcomes.values()))
+    rows = {
+        "passed": ["passed"],
+        "failed": ["failed", "error", "missing"],
+        "timed out": ["timeout"],
+        "crashed": ["crashed"],
+        "skipped": ["skipped"],
+    }
+    for name, statuses in rows.items():
+        table.add_row(name, *(str(sum(counts[status] for status in statuses)) for counts in columns))
+    table.add_row("all", *(str(counts.total()) for counts in columns), style="bold")
+    return table
+
+
+def _oracle_failures(comparison: Comparison, console: Console) -> None:
+    failed = [outcome for outcome in comparison.results["asyncio"].outcomes.values() if outcome.failed]
+    if failed:
+        console.print(f"\n[bold]{len(failed)} do not pass on asyncio here, so say nothing about another loop[/]")
+    for outcome in failed:
+        console.print(f"  {outcome.test}  {escape(outcome.group)}", soft_wrap=True)
+
+
+def _causes(differences: list[Difference], console: Console) -> None:
+    groups: dict[str, list[Difference]] = {}
+    for item in differences:
+        groups.setdefault(item.outcome.group, []).append(item)
+    for cause, items in sorted(groups.items(), key=lambda pair: -len(pair[1])):
+        console.print(f"[red]{len(items):4}[/]  {escape(cause)}", soft_wrap=True, highlight=False)
+        for item in items:
+            console.print(f"        {item.test}  [dim]{item.outcome.where}[/]", soft_wrap=True, highlight=False)
+
+
+def _known(differences: list[Difference], console: Console) -> None:
+    groups: dict[str, list[str]] = {}
+    for item in differences:
+        groups.setdefault(item.known, []).append(item.test)
+    for reason, tests in sorted(groups.items(), key=lambda pair: -len(pair[1])):
+        console.print(f"{len(tests):4}  {escape(reason)}", soft_wrap=True, highlight=False)
+        for test in tests[:NAMES_SHOWN]:
+            console.print(f"        {test}", soft_wrap=True, highlight=False)
+        if len(tests) > NAMES_SHOWN:
+            console.print(f"        and {len(tests) - NAMES_SHOWN} more", highlight=False)

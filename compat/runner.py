@@ -1,0 +1,221 @@
+"""How do tests get run so that each gives exactly one outcome, whatever it does?  Drives a suite's workers.
+
+A worker runs many tests and tells when each starts and stops.  One that says nothing for too long is ended, one that
+dies has ended itself; either way the test it was in gets that as its outcome and a new worker goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .outcome import Outcome
+
+ROOT = Path(__file__).resolve().parent.parent
+OUTPUT_KEPT = 8000  # bytes of a worker's standard output and error, the last ones
+START_LIMIT = 60.0  # seconds until the first event: imports, on a busy machine
+Event = dict[str, Any]
+Show = Callable[[Event], None]
+
+
+@dataclass
+class Settings:
+    loop: str
+    pure: bool = False
+    timeout: float = 60.0  # seconds without any event
+    show: Show = lambda event: None
+
+
+@dataclass
+class Results:
+    about: str = ""
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)  # what went wrong outside of any test
+
+
+def collect(module: str, settings: Settings) -> list[str]:
+    """The names of all tests that the worker `module` knows, in its order."""
+    worker = Worker(module, "list", settings, [])
+    names = [event["test"] for event in worker.events() if event["event"] == "test"]
+    if not worker.finished:
+        raise SystemExit(f"compat: {module} could not list its tests: {worker.ending[1]}\n{worker.output}")
+    return names
+
+
+def run(module: str, groups: list[list[str]], settings: Settings) -> Results:
+    """Run groups of tests, each group in a worker of its own as long as nothing happens to it."""
+    results = Results()
+    for group in groups:
+        waiting = list(group)
+        while waiting:
+            _run_worker(Worker(module, "run", settings, waiting), results, settings.show)
+            waiting = [test for test in waiting if test not in results.outcomes]
+    return results
+
+
+def _run_worker(worker: Worker, results: Results, show: Show) -> None:
+    current = ""
+    fixtures: dict[str, Event] = {}
+    for event in worker.events():
+        kind = event.pop("event")
+        if kind == "start":
+            current = event["test"]
+        elif kind == "stop":
+            current = ""
+            results.outcomes[event["test"]] = Outcome(**event)
+        elif kind == "fixture":
+            fixtures[event["test"]] = event
+            results.notes.append(f"{event['test']}: {Outcome(**event).text}")
+        elif kind == "hello":
+            results.about = event["about"]
+        show({"event": kind, **event})
+    for outcome in _lost(worker, current, fixtures, results):
+        results.outcomes[outcome.test] = outcome
+        show({"event": "stop", "test": outcome.test, "status": outcome.status})
+
+
+def _lost(worker: Worker, current: str, fixtures: dict[str, Event], results: Results) -> Iterator[Outcome]:
+    """Outcomes for tests that the worker should have told about and did not."""
+    status, how = worker.ending
+    if current:
+        yield Outcome(current, status, message=how, trace=worker.output)
+        return
+    left = [test for test in worker.tests if test not in results.outcomes]
+    if not worker.finished:
+        results.notes.append(f"{status} outside of any test: {how}; its last words: {worker.output.strip()[-300:]}")
+        if left == worker.tests:
+            yield from (Outcome(test, status, message=how, trace=worker.output) for test in left)
+        return
+    for test in left:  # never started: a class or module fixture failed or was skipped
+        fixture = next((event for scope, event in fixtures.items() if test.startswith(scope + ".")), {})
+        yield Outcome(**{"status": "missing", **fixture, "test": test})
+
+
+class Worker:
+    """One process, its events and the end of its output."""
+
+    def __init__(self, module: str, command: str, settings: Settings, tests: list[str]) -> None:
+        self.tests = list(tests)
+        self.ending = ("crashed", "")  # a status and a few words on how the process ended
+        self.finished = False
+        self._command = (module, command)
+        self._settings = settings
+        self._output = b""
+
+    @property
+    def output(self) -> str:
+        return self._output.decode("utf-8", "replace")
+
+    def events(self) -> Iterator[Event]:
+        """Start the process and give its events until it has ended; it leaves no process of its own behind."""
+        receive, send = os.pipe()
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, receive)
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="compat-", ignore_cleanup_errors=True))
+            try:
+                process = self._start(send, folder)
+            finally:
+                os.close(send)
+            assert process.stdout is not None
+            stack.callback(process.stdout.close)
+            stack.callback(self._end, process)
+            yield from self._listen(process, receive)
+
+    def _start(self, send: int, folder: str) -> subprocess.Popen[bytes]:
+        module, command = self._command
+        path = [str(ROOT), *(str(Path(part).resolve()) for part in os.environ.get("PYTHONPATH", "").split(":") if part)]
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path), PYTHONUNBUFFERED="1")
+        if self._settings.pure:
+            environment["EPOQUE_PURE"] = "1"
+        with tempfile.TemporaryFile() as names:
+            names.write(json.dumps(self.tests).encode())
+            names.seek(0)
+            return subprocess.Popen(
+                [sys.executable, "-m", module, self._settings.loop, str(send), command],
+                stdin=names,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=environment,
+                pass_fds=[send],
+                start_new_session=True,  # a process group, so that all of it can be ended
+            )
+
+    def _listen(self, process: subprocess.Popen[bytes], receive: int) -> Iterator[Event]:
+        assert process.stdout is not None
+        os.set_blocking(receive, False)
+        os.set_blocking(process.stdout.fileno(), False)
+        rest = b""
+        deadline = time.monotonic() + max(START_LIMIT, self._settings.timeout)
+        with selectors.DefaultSelector() as selector:
+            selector.register(receive, selectors.EVENT_READ)
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while True:
+                ended = process.poll() is not None  # asked first: what it wrote before its end is read below
+                for key, _ in selector.select(0 if ended else 0.2):
+                    if key.fd != receive:
+                        self._keep(key.fd, selector)
+                *lines, rest = (rest + _read_all(receive)).split(b"\n")
+                for line in lines:
+                    deadline = time.monotonic() + self._settings.timeout
+                    event = json.loads(line)
+                    self.finished = self.finished or event["event"] == "bye"
+                    yield event
+                if ended:
+                    if self.ending[0] != "timeout":
+                        self.ending = ("crashed", f"the process ended with {_how(process.returncode)}")
+                    return
+                if time.monotonic() > deadline and self.ending[0] != "timeout":
+                    self.ending = ("timeout", f"nothing for {self._settings.timeout:g} s")
+                    self._interrupt(process, selector)
+
+    def _interrupt(self, process: subprocess.Popen[bytes], selector: selectors.BaseSelector) -> None:
+        """Have faulthandler write every thread's stack (SIGABRT), then make sure of the end."""
+        process.send_signal(signal.SIGABRT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(2)
+        assert process.stdout is not None
+        if process.stdout in selector.get_map():
+            self._keep(process.stdout.fileno(), selector)
+        self._end(process)
+
+    def _keep(self, fd: int, selector: selectors.BaseSelector) -> None:
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(fd, 65536)
+            if not data:
+                selector.unregister(fd)
+            self._output = (self._output + data)[-OUTPUT_KEPT:]
+
+    @staticmethod
+    def _end(process: subprocess.Popen[bytes]) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _read_all(fd: int) -> bytes:
+    parts = []
+    with contextlib.suppress(BlockingIOError):
+        while data := os.read(fd, 65536):
+            parts.append(data)
+    return b"".join(parts)
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"

@@ -1,0 +1,1 @@
+"""Example programs; `python -m examples.demo` runs them."""

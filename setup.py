@@ -1,0 +1,147 @@
+"""Which modules are compiled, and how; everything else about the package stands in pyproject.toml.
+
+Environment: EPOQUE_PURE=1 builds no extension modules; EPOQUE_OPT="-O0" replaces the optimisation flags;
+EPOQUE_ANNOTATE=1 writes Cython's annotated HTML beside the generated C in build/c.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build import build
+from setuptools.command.build_ext import build_ext
+
+# Modules of epoque that have a .pxd header. Those in kernel/ are compiled from their .pyx twin.
+COMPILED = [
+    "kernel.clock",
+    "kernel.interp",
+    "kernel.epoll",
+    "kernel.sockets",
+    "kernel.events",
+    "kernel.signals",
+    "selector.source",
+    "selector.selector",
+    "selector.epoll",
+    "selector.fake",
+    "core.handle",
+    "core.timers",
+    "core.wakeup",
+    "core.ready",
+    "core.watch",
+    "core.signals",
+    "core.reactor",
+    "transports.flow",
+    "transports.sendqueue",
+    "transports.stream",
+    "transports.listener",
+]
+
+DIRECTIVES = {
+    "language_level": 3,
+    "annotation_typing": False,  # the headers give the types; annotations are for readers and mypy
+    "auto_pickle": False,  # nothing here can be pickled; without it pickle and copy say so
+    "boundscheck": False,
+    "initializedcheck": False,
+    "wraparound": False,
+}
+
+HINT = """
+epoque's extension modules could not be built: {error}
+Compiling needs a C compiler and Python's header files (Debian: gcc python3-dev; macOS: xcode-select --install).
+To install the interpreted form of epoque instead, set EPOQUE_PURE=1 in the environment and install again.
+"""
+
+
+def pure() -> bool:
+    """Is this a build without extension modules, because asked for or because the platform cannot have them?"""
+    asked = os.environ.get("EPOQUE_PURE", "0") not in ("", "0")
+    return asked or sys.implementation.name != "cpython" or os.name != "posix"
+
+
+def source(module: str) -> str:
+    suffix = ".pyx" if module.startswith("kernel.") else ".py"
+    return "src/epoque/" + module.replace(".", "/") + suffix
+
+
+def extensions() -> list[Extension]:
+    # -g0: with debug information the extension modules are several times larger.
+    flags = shlex.split(os.environ.get("EPOQUE_OPT", "-O2 -g0"))
+    return [Extension("epoque." + name, [source(name)], extra_compile_args=flags) for name in COMPILED]
+
+
+class CleanBuild(build):
+    """A wheel must not inherit what earlier builds left in build/: removed modules, unoptimised extensions."""
+
+    def run(self) -> None:
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
+class Settings:
+    """Remembers with which settings a directory was filled; tells whether they have changed since."""
+
+    def __init__(self, directory: str, settings: object) -> None:
+        self.file = Path(directory, "settings")
+        self.text = hashlib.sha256(repr(settings).encode()).hexdigest()
+
+    def __enter__(self) -> bool:
+        changed = not self.file.exists() or self.file.read_text() != self.text
+        if changed:
+            self.file.unlink(missing_ok=True)
+        return changed
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        if failure is None:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.write_text(self.text)
+
+
+class BuildExtensions(build_ext):
+    """Translates with Cython outside the source tree, uses all cores, and explains a failure."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+        self.parallel = self.parallel or len(cores)
+
+    def build_extensions(self) -> None:
+        try:
+            self.translate()
+            with Settings(self.build_temp, [ext.extra_compile_args for ext in self.extensions]) as changed:
+                self.force = self.force or changed
+                super().build_extensions()
+        except Exception as error:
+            raise SystemExit(HINT.format(error=error or type(error).__name__)) from error
+
+    def translate(self) -> None:
+        from Cython import __version__ as cython
+        from Cython.Build import cythonize
+
+        annotate = "EPOQUE_ANNOTATE" in os.environ
+        # Cython 3.3.1 overlooks "from package cimport module" when it asks what a header's change affects
+        # (its pattern wants a line start in mid-line), so any change of a header translates everything again.
+        headers = [(str(path), path.read_text()) for path in sorted(Path("src").rglob("*.pxd"))]
+        with Settings("build/c", [cython, DIRECTIVES, annotate, headers]) as changed:
+            translated = cythonize(
+                self.extensions,
+                build_dir="build/c",
+                nthreads=self.parallel,
+                force=self.force or changed,
+                annotate=annotate,
+                compiler_directives=DIRECTIVES,
+            )
+        for ext, c in zip(self.extensions, translated, strict=True):
+            ext.sources = c.sources
+
+
+if __name__ == "__main__":
+    setup(
+        ext_modules=[] if pure() else extensions(),
+        cmdclass={"build": CleanBuild, "build_ext": BuildExtensions},
+    )

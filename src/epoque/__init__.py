@@ -1,0 +1,57 @@
+"""What does `import epoque` give?
+
+The public names, each loaded when it is first used, so that `import epoque` costs next to nothing and is silent even
+where asyncio has deprecated event loop policies (3.14+). With EPOQUE_PURE set in the environment (to anything but 0)
+before the first import, every module of the package comes from its .py file, also where a compiled one lies beside it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from importlib.machinery import SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, ModuleSpec, SourceFileLoader
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+    from epoque.policy import EventLoop, EventLoopPolicy, install, new_event_loop, run
+
+    compiled: bool
+
+__all__ = ["EventLoop", "EventLoopPolicy", "__version__", "compiled", "install", "new_event_loop", "run"]
+__version__ = "0.1.0"
+
+
+class _SourceFinder:
+    """Meta path finder that knows only the .py files of this package."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if not name.startswith(f"{__name__}."):
+            return None
+        finders = (FileFinder(entry, (SourceFileLoader, SOURCE_SUFFIXES)) for entry in path or ())
+        return next(filter(None, (finder.find_spec(name) for finder in finders)), None)
+
+
+if os.environ.get("EPOQUE_PURE", "0") not in ("", "0"):
+    sys.meta_path.insert(0, _SourceFinder)
+
+
+def __getattr__(name: str) -> object:
+    value: object
+    if name == "compiled":
+        spec = importlib.util.find_spec("epoque.core.reactor")
+        value = spec is not None and isinstance(spec.loader, ExtensionFileLoader)
+    elif name in __all__:
+        value = getattr(importlib.import_module("epoque.policy"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""What runs, and when? Handles, timers, wake-ups, signals, and the reactor that turns them over."""

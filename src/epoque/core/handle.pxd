@@ -1,0 +1,24 @@
+cimport cython
+
+from epoque.kernel cimport interp
+
+
+# A loop at work makes and drops handles all the time; the list saves the allocator's share of that.
+@cython.freelist(256)
+cdef class Handle:
+    cdef object callback  # None once cancelled
+    cdef object args  # tuple; None once cancelled
+    cdef object loop
+    cdef object context  # contextvars.Context
+    cdef object origin  # traceback.StackSummary of where it was made, in debug mode; else None
+    cdef object text  # repr from before cancel(), in debug mode; else None
+    cdef bint canceled
+    cdef object __weakref__
+
+    cdef int run(self) except -1
+    cdef int report(self, object exc) except -1
+    cdef list describe(self)
+
+
+@cython.locals(handle=Handle)
+cdef Handle new_handle(object callback, tuple args, object loop, object context)

@@ -1,0 +1,115 @@
+"""What is a scheduled callback? `Handle`, the only place that runs one, and that decides what becomes of its exception.
+
+A handle passes for `asyncio.Handle` by way of ``__class__``: a compiled class cannot inherit from one written in Python.
+"""
+
+import asyncio
+
+from epoque.core import debug
+from epoque.kernel import interp
+
+__all__ = ["Handle", "new_handle"]
+
+
+class Handle:
+    """A callback with its arguments and its context, to be run once. Returned by `call_soon` and its like."""
+
+    __slots__ = ("__weakref__", "args", "callback", "canceled", "context", "loop", "origin", "text")
+
+    def __init__(self, callback, args, loop, context):
+        self.callback = callback
+        self.args = args
+        self.loop = loop
+        self.context = context
+        self.canceled = False
+        self.origin = None
+        self.text = None
+
+    @property
+    def __class__(self):
+        return asyncio.Handle
+
+    def cancel(self):
+        """Keep the callback from running. Its references are dropped at once; cancelling twice is harmless."""
+        if not self.canceled:
+            self.canceled = True
+            if self.loop.get_debug():
+                self.text = repr(self)
+            self.callback = None
+            self.args = None
+
+    def cancelled(self):
+        """Whether `cancel` was called."""
+        return self.canceled
+
+    def get_context(self):
+        """The `contextvars.Context` that the callback runs in."""
+        return self.context
+
+    def run(self):
+        """Run the callback. Only SystemExit and KeyboardInterrupt come out, as in asyncio."""
+        try:
+            interp.call(self.context, self.callback, self.args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as exc:
+            self.report(exc)
+
+    def report(self, exc):
+        # A callback may cancel the handle that runs it.
+        call = "<cancelled>" if self.canceled else debug.describe_call(self.callback, self.args, self.loop.get_debug())
+        details = {
+            "message": f"Exception in callback {call}",
+            "exception": exc,
+            "handle": self,
+        }
+        if self.origin is not None:
+            details["source_traceback"] = self.origin
+        self.loop.call_exception_handler(details)
+
+    def describe(self):
+        parts = [type(self).__name__]
+        if self.canceled:
+            parts.append("cancelled")
+        if self.callback is not None:
+            parts.append(debug.describe_call(self.callback, self.args, self.loop.get_debug()))
+        if self.origin:
+            parts.append(debug.created_at(self.origin))
+        return parts
+
+    def __repr__(self):
+        return self.text or f"<{' '.join(self.describe())}>"
+
+    # Names under which asyncio's own handles are inspected by debuggers and test suites.
+
+    def _run(self):
+        self.run()
+
+    @property
+    def _callback(self):
+        return self.callback
+
+    @property
+    def _args(self):
+        return self.args
+
+    @property
+    def _cancelled(self):
+        return self.canceled
+
+    @property
+    def _source_traceback(self):
+        return self.origin
+
+
+def new_handle(callback, args, loop, context):
+    """A Handle without the detour through ``__init__``; every scheduling comes by here."""
+    handle = Handle.__new__(Handle)
+    handle.callback = callback
+    handle.args = args
+    handle.loop = loop
+    handle.context = context
+    handle.canceled = False
+    handle.origin = None
+    handle.text = None
+    return handle

@@ -1,0 +1,62 @@
+cimport cython
+
+from epoque.core cimport handle as handles
+from epoque.core cimport timers, watch
+from epoque.core.handle cimport Handle
+from epoque.core.ready cimport ReadyQueue
+from epoque.core.signals cimport Signals
+from epoque.core.timers cimport TimerHandle, Timers
+from epoque.core.watch cimport Watcher
+from epoque.kernel cimport clock, interp, sockets
+from epoque.selector.epoll cimport EpollSelector
+from epoque.selector.selector cimport Selector
+from epoque.selector.source cimport Source
+
+cdef int READ
+cdef int WRITE
+cdef long long POLL
+cdef bint _NAMED_BY_FACTORY
+cdef Py_ssize_t RECEIVE_SIZE
+
+
+cdef class Reactor:
+    cdef ReadyQueue queue
+    cdef Timers timers
+    cdef Selector selector
+    cdef Signals signals
+    cdef list ending  # sources to call at the end of this turn
+    cdef sockets.Receiver receiver
+    cdef bint closed
+    cdef bint stopping  # stop() was called in this run
+    cdef bint turning  # between enter() and leave(): there will be an end of the turn
+    cdef bint debug
+    cdef unsigned long thread  # that runs the loop, 0 when it does not run
+    cdef long forks  # interp.forks() of the process that the loop belongs to
+    cdef Handle current  # being run, in debug mode
+    cdef object previous_hooks  # sys.get_asyncgen_hooks() from before the run
+    cdef int origin_depth  # coroutine origin tracking from before debug mode, -1 outside
+    cdef object task_factory
+    cdef object context  # contextvars.Context of our own callbacks, which enter a connection's
+
+    @cython.locals(timer=TimerHandle)
+    cdef TimerHandle add_timer(self, object when, object callback, tuple args, object context)
+    @cython.locals(handle=Handle)
+    cdef Handle schedule(self, object callback, tuple args, object context)
+    cdef sockets.Receiver get_receiver(self)
+    cdef int enter(self) except -1
+    cdef int leave(self) except -1
+    cdef int turn(self) except -1
+    @cython.locals(held=bint, deadline="long long")
+    cdef int sleep(self) except -1
+    @cython.locals(ending=list, source=Source, position=Py_ssize_t)
+    cdef int end_turn(self) except -1
+    cdef int after_fork(self) except -1
+    @cython.locals(fd=int, source=Source, watcher=Watcher, handle=Handle)
+    cdef Handle watch(self, object fileobj, int direction, object callback, tuple args)
+    @cython.locals(fd=int, source=Source, watcher=Watcher)
+    cdef bint unwatch(self, object fileobj, int direction, object handle) except -1
+    @cython.locals(source=Source, watcher=Watcher)
+    cdef Watcher find_closed(self, object fileobj)
+    cdef int check_closed(self) except -1
+    cdef int check_running(self) except -1
+    cdef int check_thread(self) except -1

@@ -1,0 +1,478 @@
+"""In what order does everything happen? `Reactor`: one turn after the other.
+
+A turn: wait for events (without blocking if anything is ready), deliver them, take in what other threads sent, move due timers
+to the ready queue, run exactly the handles that are ready by then, and let transports send what this turn wrote. What
+the handles schedule runs in the next turn, after another look at the descriptors: no chain of callbacks starves I/O, and no
+flood of I/O starves the timers.
+
+Only KeyboardInterrupt and SystemExit leave a turn. Whatever had not been delivered or run stays first in line.
+"""
+
+import asyncio
+import sys
+from asyncio import events, futures, tasks
+from contextvars import Context
+
+from epoque.core import debug, timers, watch
+from epoque.core import handle as handles
+from epoque.core.ready import ReadyQueue
+from epoque.core.signals import Signals, check_handler, check_signal
+from epoque.core.timers import Timers
+from epoque.core.watch import Watcher
+from epoque.kernel import clock, interp, sockets
+from epoque.kernel.masks import NEVER, POLL, READ, WRITE
+from epoque.selector.epoll import EpollSelector
+
+__all__ = ["Reactor"]
+
+# Bytes one recv() can bring; asyncio's figure. The buffer is shared by all transports of a loop.
+RECEIVE_SIZE = 256 * 1024
+
+_NAMED_BY_FACTORY = sys.version_info >= (3, 14)
+
+
+class Reactor:
+    """The scheduling half of an event loop; `epoque.EventLoop` adds what asyncio's interface needs besides."""
+
+    __slots__ = (
+        "closed",
+        "context",
+        "current",
+        "debug",
+        "ending",
+        "forks",
+        "origin_depth",
+        "previous_hooks",
+        "queue",
+        "receiver",
+        "selector",
+        "signals",
+        "stopping",
+        "task_factory",
+        "thread",
+        "timers",
+        "turning",
+    )
+
+    def __init__(self):
+        self.queue = ReadyQueue()
+        self.timers = Timers()
+        self.ending = []
+        self.selector = EpollSelector()
+        self.selector.add(self.queue.wakeup)
+        self.signals = Signals(self, self.selector, self.queue)
+        self.receiver = None
+        self.closed = False
+        self.stopping = False
+        self.turning = False
+        self.debug = debug.env_debug()
+        self.thread = 0
+        self.forks = interp.forks()
+        self.current = None
+        self.previous_hooks = None
+        self.origin_depth = -1
+        self.task_factory = None
+        self.context = Context()
+
+    # Scheduling.
+
+    def time(self):
+        """The loop's clock, `time.monotonic()`, in seconds."""
+        return clock.to_seconds(clock.monotonic_ns())
+
+    def call_soon(self, callback, *args, context=None):
+        """Run ``callback(*args)`` in the next turn, in the order of the calls. Not thread-safe.
+
+        `context` is a `contextvars.Context`, by default a copy of the current one. RuntimeError on a closed loop.
+        """
+        if self.closed:
+            self.check_closed()
+        if self.debug:
+            self.check_thread()
+            debug.check_callback(callback, "call_soon")
+        return self.schedule(callback, args, interp.copy_context() if context is None else context)
+
+    def schedule(self, callback, args, context):
+        handle = handles.new_handle(callback, args, self, context)
+        if self.debug:
+            handle.origin = debug.origin()
+        self.queue.handles.append(handle)
+        return handle
+
+    def call_soon_threadsafe(self, callback, *args, context=None):
+        """As `call_soon`, from any thread, or from a signal handler."""
+        if self.debug:
+            self.check_closed()
+            debug.check_callback(callback, "call_soon_threadsafe")
+        handle = handles.new_handle(callback, args, self, interp.copy_context() if context is None else context)
+        if self.debug:
+            handle.origin = debug.origin()
+        if self.closed:
+            self.check_closed()
+        self.queue.put_threadsafe(handle)
+        return handle
+
+    def call_later(self, delay, callback, *args, context=None):
+        """Run ``callback(*args)`` once `delay` seconds have passed, never earlier. ValueError for NaN."""
+        if delay is None:
+            raise TypeError("delay must not be None")
+        return self.add_timer(clock.to_seconds(clock.monotonic_ns()) + delay, callback, args, context)
+
+    def call_at(self, when, callback, *args, context=None):
+        """Run ``callback(*args)`` once `time` has reached `when` seconds, never earlier. ValueError for NaN."""
+        if when is None:
+            raise TypeError("when cannot be None")
+        return self.add_timer(when, callback, args, context)
+
+    def add_timer(self, when, callback, args, context):
+        if self.closed:
+            self.check_closed()
+        if self.debug:
+            self.check_thread()
+            debug.check_callback(callback, "call_at")
+        if when != when:
+            raise ValueError("the time of a timer cannot be NaN")
+        timer = timers.new_timer(when, callback, args, self, interp.copy_context() if context is None else context)
+        if self.debug:
+            timer.origin = debug.origin()
+        self.timers.add(timer)
+        return timer
+
+    def create_future(self):
+        """An `asyncio.Future` of this loop."""
+        return futures.Future(loop=self)
+
+    def create_task(self, coro, *, name=None, context=None, **kwargs):
+        """Wrap a coroutine in a task, through the task factory if there is one.
+
+        Keywords are those of the running Python's `asyncio.Task` (``eager_start`` from 3.12), or of the factory.
+        """
+        if self.closed:
+            self.check_closed()
+        if self.task_factory is None:
+            task = tasks.Task(coro, loop=self, name=name, context=context, **kwargs)
+            if self.debug:
+                debug.drop_own_frame(task)
+            return task
+        if _NAMED_BY_FACTORY:
+            return self.task_factory(self, coro, name=name, context=context, **kwargs)
+        if context is not None:
+            kwargs["context"] = context
+        task = self.task_factory(self, coro, **kwargs)
+        if name is not None and hasattr(task, "set_name"):
+            task.set_name(name)
+        return task
+
+    def set_task_factory(self, factory):
+        """Let ``factory(loop, coro, **kwargs)`` make the tasks; None restores `asyncio.Task`."""
+        if factory is not None and not callable(factory):
+            raise TypeError("task factory must be a callable or None")
+        self.task_factory = factory
+
+    def get_task_factory(self):
+        """The task factory, or None."""
+        return self.task_factory
+
+    # Transports.
+
+    def get_receiver(self):
+        """The receive buffer, made when the first transport asks for it."""
+        if self.receiver is None:
+            self.receiver = sockets.Receiver(RECEIVE_SIZE)
+        return self.receiver
+
+    # Running.
+
+    def run_forever(self):
+        """Run until `stop` is called. RuntimeError if this or another loop runs in this thread already."""
+        self.check_closed()
+        self.check_running()
+        try:
+            self.enter()
+            while True:
+                self.turn()
+                if self.stopping:
+                    break
+        finally:
+            try:
+                self.end_turn()
+            finally:
+                self.leave()
+
+    def run_until_complete(self, future):
+        """Run until `future`, or the task made of a coroutine, is done; return its result or raise its exception."""
+        self.check_closed()
+        self.check_running()
+        ours = not futures.isfuture(future)
+        future = tasks.ensure_future(future, loop=self)
+        if ours:
+            # If the loop is stopped first, RuntimeError says so; no need for "Task was destroyed but it is pending".
+            future._log_destroy_pending = False
+        future.add_done_callback(_stop_with_future)
+        try:
+            self.run_forever()
+        except BaseException:
+            if ours and future.done() and not future.cancelled():
+                future.exception()  # it is on its way to the caller; retrieved, it is not logged again
+            raise
+        finally:
+            future.remove_done_callback(_stop_with_future)
+        if not future.done():
+            raise RuntimeError("Event loop stopped before Future completed.")
+        return future.result()
+
+    def stop(self):
+        """Let `run_forever` return at the end of the turn."""
+        self.stopping = True
+
+    def is_running(self):
+        """Whether the loop runs, in whichever thread of this process."""
+        return self.thread != 0 and self.forks == interp.forks()
+
+    def is_closed(self):
+        """Whether `close` was called."""
+        return self.closed
+
+    def enter(self):
+        if self.forks != interp.forks():
+            self.after_fork()
+        self.track_origins(self.debug)
+        self.previous_hooks = sys.get_asyncgen_hooks()
+        self.thread = interp.thread_ident()
+        sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
+        events._set_running_loop(self)
+        self.signals.enter()
+        self.turning = True
+
+    def leave(self):
+        self.turning = False
+        self.stopping = False
+        self.thread = 0
+        events._set_running_loop(None)
+        self.signals.leave()
+        self.track_origins(False)
+        if self.previous_hooks is not None:
+            sys.set_asyncgen_hooks(*self.previous_hooks)
+            self.previous_hooks = None
+
+    def turn(self):
+        if self.forks != interp.forks():
+            self.after_fork()
+        if self.stopping or self.queue.waiting():
+            self.selector.wait(POLL)
+        else:
+            self.sleep()
+        self.selector.dispatch()
+        if self.queue.remote:
+            self.queue.collect()
+        if self.timers.heap:
+            self.timers.expire(clock.monotonic_ns(), self.queue.handles)
+        if self.queue.handles:
+            self.queue.run(self if self.debug else None)
+        if self.ending:
+            self.end_turn()
+
+    def sleep(self):
+        """Wait for the next event or deadline, with the signals that have handlers held back."""
+        held = self.signals.hold()
+        try:
+            self.queue.idle = True
+            interp.check_signals()
+            if self.stopping or self.queue.waiting():
+                self.selector.wait(POLL)
+            else:
+                deadline = self.timers.earliest()
+                # One that has passed needs no alarm.
+                self.selector.wait(POLL if deadline <= clock.monotonic_ns() else deadline)
+        finally:
+            self.queue.idle = False
+            if held:
+                self.signals.release()
+
+    def run_watched(self, handle):
+        """Run `handle` in debug mode: report it if it takes too long."""
+        start = clock.monotonic_ns()
+        self.current = handle
+        try:
+            handle._run()
+        finally:
+            self.current = None
+        seconds = (clock.monotonic_ns() - start) / 1e9
+        if seconds >= self.slow_callback_duration:
+            debug.report_slow(handle, seconds)
+
+    def end_turn(self):
+        """Call the sources that asked for it: transports send what they were given in this turn."""
+        while self.ending:
+            ending = self.ending
+            self.ending = []
+            position = 0
+            try:
+                for source in ending:
+                    position += 1
+                    source.on_turn_end()
+            finally:
+                if position < len(ending):
+                    self.ending[:0] = ending[position:]
+
+    def after_fork(self):
+        """This process is a child: nothing that the parent's loop uses may be touched from here on."""
+        self.forks = interp.forks()
+        self.selector.remove(self.queue.wakeup)
+        self.queue.wakeup.reopen()
+        self.selector.add(self.queue.wakeup)
+        self.signals.after_fork()
+
+    def close(self):
+        """Drop everything that is scheduled, and all descriptors of the loop. It must not run; closing twice is harmless."""
+        if self.is_running():
+            raise RuntimeError("Cannot close a running event loop")
+        if self.closed:
+            return
+        if self.debug:
+            debug.logger.debug("Close %r", self)
+        self.closed = True
+        self.queue.clear()
+        self.ending.clear()
+        self.timers.clear()
+        self.signals.close()
+        self.queue.wakeup.close()
+        self.selector.close()
+
+    # Descriptors.
+
+    def add_reader(self, fd, callback, *args):
+        """Call ``callback(*args)`` whenever `fd` (a descriptor, or an object with ``fileno()``) can be read.
+
+        An earlier callback is replaced. ValueError for what is no descriptor, RuntimeError if a transport uses it, OSError
+        where the kernel cannot watch it (EBADF; EPERM for regular files, epoll_ctl(2)).
+        """
+        self._ensure_fd_no_transport(fd)
+        self.watch(fd, READ, callback, args)
+
+    def remove_reader(self, fd):
+        """Stop calling the reader of `fd`; returns whether there was one."""
+        self._ensure_fd_no_transport(fd)
+        return self.unwatch(fd, READ, None)
+
+    def add_writer(self, fd, callback, *args):
+        """Call ``callback(*args)`` whenever `fd` can be written. As `add_reader`."""
+        self._ensure_fd_no_transport(fd)
+        self.watch(fd, WRITE, callback, args)
+
+    def remove_writer(self, fd):
+        """Stop calling the writer of `fd`; returns whether there was one."""
+        self._ensure_fd_no_transport(fd)
+        return self.unwatch(fd, WRITE, None)
+
+    def _add_reader(self, fd, callback, *args):
+        return self.watch(fd, READ, callback, args)
+
+    def _remove_reader(self, fd, handle=None):
+        return self.unwatch(fd, READ, handle)
+
+    def _add_writer(self, fd, callback, *args):
+        return self.watch(fd, WRITE, callback, args)
+
+    def _remove_writer(self, fd, handle=None):
+        return self.unwatch(fd, WRITE, handle)
+
+    def _ensure_fd_no_transport(self, fd):
+        source = self.selector.find(watch.fileno(fd))
+        if source is not None and isinstance(source, asyncio.BaseTransport):
+            raise RuntimeError(f"File descriptor {watch.fileno(fd)!r} is used by transport {source!r}")
+
+    def watch(self, fileobj, direction, callback, args):
+        self.check_closed()
+        fd = watch.fileno(fileobj)
+        if fd < 0:
+            raise ValueError(f"Invalid file descriptor: {fd}")
+        handle = handles.new_handle(callback, args, self, interp.copy_context())
+        source = self.selector.find(fd)
+        if not isinstance(source, Watcher) or not self.selector.verify(source):
+            source = Watcher(fd, fileobj, self, self.selector, self.queue)
+        watcher = source
+        watcher.set(direction, handle)
+        return handle
+
+    def unwatch(self, fileobj, direction, handle):
+        if self.closed:
+            return False
+        fd = watch.fileno(fileobj)
+        source = self.selector.find(fd) if fd >= 0 else self.find_closed(fileobj)
+        if not isinstance(source, Watcher):
+            return False
+        watcher = source
+        if handle is not None and handle is not (watcher.reader if direction == READ else watcher.writer):
+            return False
+        return watcher.clear(direction)
+
+    def find_closed(self, fileobj):
+        """The watcher of an object that was closed before it was removed, and so no longer knows its number."""
+        for source in self.selector.table:
+            if isinstance(source, Watcher):
+                watcher = source
+                if watcher.fileobj is fileobj:
+                    return watcher
+        return None
+
+    # Signals.
+
+    def add_signal_handler(self, sig, callback, *args):
+        """Call ``callback(*args)`` in the loop when signal number `sig` comes. Main thread only.
+
+        TypeError for a coroutine function or a `sig` that is no int, ValueError for a number that is no signal, RuntimeError
+        outside the main thread and for signals that cannot be caught.
+        """
+        check_handler(sig, callback)
+        self.check_closed()
+        self.signals.add(sig, callback, args)
+
+    def remove_signal_handler(self, sig):
+        """Restore the default action of `sig`; returns whether there was a handler."""
+        check_signal(sig)
+        return self.signals.remove(sig)
+
+    # Debug mode.
+
+    def _current_origin(self):
+        return None if self.current is None else self.current.origin
+
+    def get_debug(self):
+        """Whether the loop is in debug mode."""
+        return self.debug
+
+    def set_debug(self, enabled):
+        """Switch debug mode: slow callbacks are logged, calls from the wrong thread refused, origins kept."""
+        self.debug = bool(enabled)
+        if self.is_running():
+            self.call_soon_threadsafe(self.track_origins, self.debug)
+
+    def track_origins(self, enabled):
+        if enabled == (self.origin_depth >= 0):
+            return
+        if enabled:
+            self.origin_depth = debug.track_coroutine_origins(None)
+        else:
+            debug.track_coroutine_origins(self.origin_depth)
+            self.origin_depth = -1
+
+    def check_closed(self):
+        if self.closed:
+            raise RuntimeError("Event loop is closed")
+
+    def check_running(self):
+        if self.is_running():
+            raise RuntimeError("This event loop is already running")
+        if events._get_running_loop() is not None:
+            raise RuntimeError("Cannot run the event loop while another loop is running")
+
+    def check_thread(self):
+        if self.thread != 0 and self.thread != interp.thread_ident():
+            raise RuntimeError("Non-thread-safe operation invoked on an event loop other than the current one")
+
+
+def _stop_with_future(future):
+    if not future.cancelled() and isinstance(future.exception(), (SystemExit, KeyboardInterrupt)):
+        return  # it leaves run_forever by itself
+    futures._get_loop(future).stop()

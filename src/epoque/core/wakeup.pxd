@@ -1,0 +1,14 @@
+cimport cython
+
+from epoque.kernel cimport events
+from epoque.selector.source cimport Source
+
+cdef int EDGE
+cdef int READ
+
+
+@cython.final
+cdef class Wakeup(Source):
+    cdef int ring(self) except -1
+    cdef int reopen(self) except -1
+    cdef int close(self) except -1

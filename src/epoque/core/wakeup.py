@@ -1,0 +1,37 @@
+"""How does another thread end the loop's sleep? By ringing an eventfd, once per sleep.
+
+It is watched edge-triggered and never read: each write is a new edge, and the counter cannot be filled in a lifetime.
+"""
+
+from epoque.kernel import events
+from epoque.kernel.masks import EDGE, READ
+from epoque.selector.source import Source
+
+__all__ = ["Wakeup"]
+
+
+class Wakeup(Source):
+    """The loop's bell. That it rang is all it has to say; who rang left the work in a queue."""
+
+    __slots__ = ()
+
+    def __init__(self):
+        Source.__init__(self, events.eventfd_open(), READ, EDGE)
+
+    def ring(self):
+        """End the sleep. Safe from any thread, and from a Python signal handler."""
+        if self.fd >= 0:
+            events.eventfd_ring(self.fd)
+
+    def on_ready(self, mask):
+        pass
+
+    def reopen(self):
+        """After a fork: leave the parent's bell alone."""
+        self.close()
+        self.fd = events.eventfd_open()
+
+    def close(self):
+        if self.fd >= 0:
+            events.close(self.fd)
+            self.fd = -1

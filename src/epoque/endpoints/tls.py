@@ -1,0 +1,186 @@
+"""How do ssl=, server_hostname= and the TLS timeouts of an endpoint become TLS on a stream?
+
+By asyncio's own `SSLProtocol`, a protocol towards the stream transport and a transport towards the user's protocol.
+This module is the only one that knows it: another engine replaces it here.
+
+Timeouts are in seconds; None means 60 for the handshake and 30 for the shutdown.
+"""
+
+from __future__ import annotations
+
+from asyncio import sslproto
+from typing import TYPE_CHECKING, Any
+
+try:
+    import ssl
+except ImportError:  # an interpreter built without OpenSSL
+    ssl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from ssl import SSLContext
+
+
+class Engine(sslproto.SSLProtocol):
+    """One TLS connection: give it to a StreamTransport as its protocol, and its `transport` to the user."""
+
+    def __init__(
+        self,
+        loop: Any,
+        protocol: asyncio.BaseProtocol,
+        context: SSLContext | bool | None,
+        waiter: asyncio.Future[None],
+        *,
+        server_side: bool = False,
+        server_hostname: str | None = None,
+        handshake_timeout: float | None = None,
+        shutdown_timeout: float | None = None,
+        call_connection_made: bool = True,
+    ) -> None:
+        arguments: dict[str, Any] = {
+            "sslcontext": None if isinstance(context, bool) else context,  # None: the default for clients
+            "ssl_handshake_timeout": handshake_timeout,
+            "ssl_shutdown_timeout": shutdown_timeout,
+        }
+        super().__init__(
+            loop,
+            protocol,
+            waiter=waiter,
+            server_side=server_side,
+            server_hostname=server_hostname,
+            call_connection_made=call_connection_made,
+            **arguments,
+        )
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """The user's transport, until the connection is lost."""
+        return self._app_transport
+
+    def resume_writing(self) -> None:
+        """Pass on the end of a pause that began before start_tls(), of which only the user's protocol was told."""
+        state: Any = self
+        if state._ssl_writing_paused:
+            super().resume_writing()
+        else:
+            state._app_protocol.resume_writing()
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes that were received before the handshake began."""
+        state: Any = self
+        state._incoming.write(data)
+
+    def discard(self) -> None:
+        """Forget an engine that never got its stream, without the warning about an unclosed transport."""
+        state: Any = self
+        state._app_transport._closed = True
+
+
+def check_timeouts(context: object, handshake_timeout: float | None, shutdown_timeout: float | None) -> None:
+    """Raise ValueError for a TLS timeout without TLS."""
+    if context:
+        return
+    for name, value in (("handshake", handshake_timeout), ("shutdown", shutdown_timeout)):
+        if value is not None:
+            raise ValueError(f"ssl_{name}_timeout is only meaningful with ssl")
+
+
+def accepting(
+    loop: Any,
+    protocol_factory: Callable[[], asyncio.BaseProtocol],
+    context: SSLContext,
+    handshake_timeout: float | None,
+    shutdown_timeout: float | None,
+) -> Callable[[], Engine]:
+    """Return the protocol factory of a listener whose connections begin with a handshake."""
+
+    def make() -> Engine:
+        protocol = protocol_factory()
+        waiter = loop.create_future()
+        engine = Engine(
+            loop,
+            protocol,
+            context,
+            waiter,
+            server_side=True,
+            handshake_timeout=handshake_timeout,
+            shutdown_timeout=shutdown_timeout,
+        )
+        transport = engine.transport
+
+        def report(waiter: asyncio.Future[None]) -> None:
+            error = None if waiter.cancelled() else waiter.exception()
+            if error is not None and loop.get_debug():
+                message = "Error on transport creation for incoming connection"
+                context = {"message": message, "exception": error, "protocol": protocol, "transport": transport}
+                loop.call_exception_handler(context)
+
+        waiter.add_done_callback(report)
+        return engine
+
+    return make
+
+
+async def start_tls(
+    loop: Any,
+    transport: asyncio.WriteTransport,
+    protocol: asyncio.BaseProtocol,
+    sslcontext: SSLContext,
+    *,
+    server_side: bool = False,
+    server_hostname: str | None = None,
+    ssl_handshake_timeout: float | None = None,
+    ssl_shutdown_timeout: float | None = None,
+) -> asyncio.Transport:
+    """Upgrade a connection to TLS and return the transport that takes the old one's place for the protocol.
+
+    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails.
+    """
+    if ssl is None:
+        raise RuntimeError("Python ssl module is not available")
+    if not isinstance(sslcontext, ssl.SSLContext):
+        raise TypeError(f"sslcontext is expected to be an instance of ssl.SSLContext, got {sslcontext!r}")
+    if not getattr(transport, "_start_tls_compatible", False):
+        raise TypeError(f"transport {transport!r} is not supported by start_tls()")
+    stream: Any = transport
+    waiter = loop.create_future()
+    engine = Engine(
+        loop,
+        protocol,
+        sslcontext,
+        waiter,
+        server_side=server_side,
+        server_hostname=server_hostname,
+        handshake_timeout=ssl_handshake_timeout,
+        shutdown_timeout=ssl_shutdown_timeout,
+        call_connection_made=False,
+    )
+    secured = engine.transport
+    # No byte may reach the engine before connection_made(), which waits for its turn.
+    stream.pause_reading()
+    stream.set_protocol(engine)
+    engine.feed(_take_unread(protocol))
+    started = loop.call_soon(engine.connection_made, stream)
+    resumed = loop.call_soon(stream.resume_reading)
+    try:
+        await waiter
+    except BaseException:
+        stream.close()
+        started.cancel()
+        resumed.cancel()
+        raise
+    return secured
+
+
+def _take_unread(protocol: asyncio.BaseProtocol) -> bytes:
+    """What the peer sent right behind its STARTTLS line, and a StreamReader holds, belongs to the handshake.
+
+    Left in the reader, it would look as if it had come by way of TLS: the injection of CVE-2011-0411.
+    """
+    buffer = getattr(getattr(protocol, "_stream_reader", None), "_buffer", None)
+    if not isinstance(buffer, bytearray):
+        return b""
+    data = bytes(buffer)
+    buffer.clear()
+    return data

@@ -1,0 +1,3 @@
+cdef long long monotonic_ns() noexcept
+cdef double to_seconds(long long ns) noexcept
+cdef long long from_seconds(double when) noexcept

@@ -1,0 +1,28 @@
+"""The monotonic clock in nanoseconds: CLOCK_MONOTONIC, clock_gettime(2); the clock of `time.monotonic()`.
+
+A loop shows times as float seconds and keeps them as integers; both conversions stand here, so that neither can make a timer
+early by a rounding.
+"""
+
+from time import monotonic_ns
+
+from epoque.kernel.masks import NEVER
+
+__all__ = ["from_seconds", "monotonic_ns", "to_seconds"]
+
+
+def to_seconds(ns):
+    """What `time.monotonic()` would say at `ns`: it divides too."""
+    return ns / 1e9
+
+
+def from_seconds(when):
+    """The first nanosecond, 1 at least, that is not before `when`: ``to_seconds(from_seconds(x)) >= x``."""
+    if when >= NEVER / 1e9:
+        return NEVER
+    if when <= 1e-9:
+        return 1
+    ns = int(when * 1e9)
+    while ns / 1e9 < when:  # the product was rounded down
+        ns += 1
+    return ns

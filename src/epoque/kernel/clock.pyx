@@ -1,0 +1,33 @@
+"""The monotonic clock in nanoseconds: CLOCK_MONOTONIC, clock_gettime(2); the clock of `time.monotonic()`.
+
+A loop shows times as float seconds and keeps them as integers; both conversions stand here, so that neither can make a timer
+early by a rounding.
+"""
+
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
+
+cdef long long NEVER = 0x7FFF_FFFF_FFFF_FFFF  # as in masks.py
+
+
+cdef long long monotonic_ns() noexcept:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return <long long>now.tv_sec * 1_000_000_000 + now.tv_nsec
+
+
+cdef double to_seconds(long long ns) noexcept:
+    """What `time.monotonic()` would say at `ns`: it divides too."""
+    return <double>ns / 1e9
+
+
+cdef long long from_seconds(double when) noexcept:
+    """The first nanosecond, 1 at least, that is not before `when`: ``to_seconds(from_seconds(x)) >= x``."""
+    cdef long long ns
+    if when >= <double>NEVER / 1e9:
+        return NEVER
+    if when <= 1e-9:
+        return 1
+    ns = <long long>(when * 1e9)
+    while <double>ns / 1e9 < when:  # the product was rounded down
+        ns += 1
+    return ns

@@ -1,0 +1,102 @@
+"""One epoll instance: epoll(7). Interpreted twin, over `select.epoll`."""
+
+import select
+
+from epoque.kernel.masks import EDGE, EXCLUSIVE, HANGUP, NEVER, READ, WRITE
+
+__all__ = ["Poller", "available"]
+
+_FAILED = 0
+
+
+def available():
+    """True where this system has epoll."""
+    return hasattr(select, "epoll")
+
+
+if available():
+    _FAILED = select.EPOLLHUP | select.EPOLLERR
+
+
+def _events(mask, mode):
+    events = 0
+    if mask & READ:
+        events |= select.EPOLLIN if mode == EXCLUSIVE else select.EPOLLIN | select.EPOLLRDHUP
+    if mask & WRITE:
+        events |= select.EPOLLOUT
+    if mode == EDGE:
+        events |= select.EPOLLET
+    elif mode == EXCLUSIVE:
+        events |= select.EPOLLEXCLUSIVE
+    return events
+
+
+class Poller:
+    """Watches descriptors, each under a generation that its events carry back."""
+
+    __slots__ = ("_batch", "_capacity", "_epoll", "_generations")
+
+    def __init__(self, capacity):
+        self._epoll = select.epoll()
+        self._capacity = capacity
+        # `select.epoll` hands back the bare descriptor; which registration a batch speaks of is what was in force when
+        # the batch was fetched.
+        self._generations = {}
+        self._batch = []
+
+    def fileno(self):
+        return -1 if self._epoll.closed else self._epoll.fileno()
+
+    def add(self, fd, generation, mask, mode):
+        self._epoll.register(fd, _events(mask, mode))
+        self._generations[fd] = generation
+
+    def modify(self, fd, generation, mask, mode):
+        self._epoll.modify(fd, _events(mask, mode))
+        self._generations[fd] = generation
+
+    def remove(self, fd):
+        self._generations.pop(fd, None)
+        self._epoll.unregister(fd)
+
+    def wait(self, blocking):
+        """Fetch a batch; return how many events it has. A `blocking` wait may end with none, when a signal came."""
+        pairs = self._epoll.poll(None if blocking else 0, self._capacity)
+        generations = self._generations
+        self._batch = [(fd | generations.get(fd, 0) << 32, events) for fd, events in pairs]
+        if len(pairs) == self._capacity and self._capacity < 4096:
+            self._capacity *= 2
+        return len(pairs)
+
+    def wait_until(self, deadline, now):
+        """As a blocking `wait`, no longer than to `deadline`; for systems without timerfd. Rounds up to milliseconds."""
+        if deadline == NEVER:
+            return self.wait(True)
+        pairs = self._epoll.poll(max(0.0, (deadline - now) / 1e9), self._capacity)
+        self._batch = [(fd | self._generations.get(fd, 0) << 32, events) for fd, events in pairs]
+        return len(pairs)
+
+    def ident(self, index):
+        """``fd | generation << 32`` of event `index` of the batch."""
+        return self._batch[index][0]
+
+    def mask(self, index):
+        """What event `index` of the batch says, as READ, WRITE and HANGUP."""
+        events = self._batch[index][1]
+        if events == select.EPOLLIN:
+            return READ
+        mask = 0
+        if events & select.EPOLLIN:
+            mask |= READ
+        if events & select.EPOLLOUT:
+            mask |= WRITE
+        if events & select.EPOLLRDHUP:
+            mask |= READ | HANGUP
+        if events & _FAILED:
+            mask |= READ | WRITE | HANGUP
+        return mask
+
+    def close(self):
+        self._epoll.close()
+        self._generations.clear()
+        self._batch = []

@@ -1,0 +1,154 @@
+"""One epoll instance: epoll(7). Compiled twin, by system call."""
+
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
+from libc.errno cimport EINTR, errno
+from libc.stdint cimport uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
+from posix.unistd cimport close as c_close
+
+cdef extern from "<sys/epoll.h>" nogil:
+    int epoll_create1(int flags)
+    int epoll_ctl(int epfd, int op, int fd, epoll_event *event)
+    int epoll_wait(int epfd, epoll_event *events, int maxevents, int timeout)
+    enum:
+        EPOLL_CLOEXEC
+        EPOLL_CTL_ADD
+        EPOLL_CTL_MOD
+        EPOLL_CTL_DEL
+        EPOLLIN
+        EPOLLOUT
+        EPOLLRDHUP
+        EPOLLHUP
+        EPOLLERR
+
+cdef extern from *:
+    """
+    #ifndef EPOLLEXCLUSIVE
+    #define EPOLLEXCLUSIVE (1u << 28)
+    #endif
+    /* Unsigned on purpose: EPOLLET is bit 31. */
+    #define EPOQUE_EPOLLET (1u << 31)
+    """
+    uint32_t EPOLLEXCLUSIVE
+    uint32_t EPOQUE_EPOLLET
+
+cdef enum:
+    # As in masks.py; a C enum so that the compiler sees constants.
+    READ = 1
+    WRITE = 2
+    HANGUP = 4
+    EDGE = 1
+    EXCLUSIVE = 2
+    LARGEST_BATCH = 4096
+
+
+cdef bint available() noexcept:
+    return True
+
+
+cdef uint32_t _events(int mask, int mode) noexcept:
+    cdef uint32_t events = 0
+    if mask & READ:
+        # EPOLLRDHUP does not go with EPOLLEXCLUSIVE, and a listener has no peer anyway.
+        events |= EPOLLIN if mode == EXCLUSIVE else EPOLLIN | EPOLLRDHUP
+    if mask & WRITE:
+        events |= EPOLLOUT
+    if mode == EDGE:
+        events |= EPOQUE_EPOLLET
+    elif mode == EXCLUSIVE:
+        events |= EPOLLEXCLUSIVE
+    return events
+
+
+cdef int _control(int epfd, int operation, int fd, unsigned int generation, int mask, int mode) except -1:
+    cdef epoll_event event
+    event.events = _events(mask, mode)
+    event.data.u64 = <uint32_t>fd | <uint64_t>generation << 32
+    if epoll_ctl(epfd, operation, fd, &event) < 0:
+        PyErr_SetFromErrno(OSError)
+    return 0
+
+
+cdef class Poller:
+    """Watches descriptors, each under a generation that its events carry back."""
+
+    def __cinit__(self, int capacity):
+        self._fd = -1
+        self._capacity = self._room = capacity
+        self._batch = <epoll_event *>malloc(capacity * sizeof(epoll_event))
+        if self._batch == NULL:
+            raise MemoryError
+        self._fd = epoll_create1(EPOLL_CLOEXEC)
+        if self._fd < 0:
+            PyErr_SetFromErrno(OSError)
+
+    def __dealloc__(self):
+        if self._fd >= 0:
+            c_close(self._fd)
+        free(self._batch)
+
+    cdef int fileno(self) noexcept:
+        return self._fd
+
+    cdef int add(self, int fd, unsigned int generation, int mask, int mode) except -1:
+        return _control(self._fd, EPOLL_CTL_ADD, fd, generation, mask, mode)
+
+    cdef int modify(self, int fd, unsigned int generation, int mask, int mode) except -1:
+        return _control(self._fd, EPOLL_CTL_MOD, fd, generation, mask, mode)
+
+    cdef int remove(self, int fd) except -1:
+        return _control(self._fd, EPOLL_CTL_DEL, fd, 0, 0, 0)
+
+    cdef int wait(self, bint blocking) except -1:
+        """Fetch a batch; return how many events it has. A `blocking` wait may end with none, when a signal came."""
+        cdef epoll_event *batch
+        cdef int count
+        if self._room < self._capacity:
+            batch = <epoll_event *>malloc(self._capacity * sizeof(epoll_event))
+            if batch == NULL:
+                raise MemoryError
+            free(self._batch)
+            self._batch = batch
+            self._room = self._capacity
+        if blocking:
+            with nogil:
+                count = epoll_wait(self._fd, self._batch, self._capacity, -1)
+        else:
+            # A poll takes less time than giving up the GIL and taking it back would.
+            count = epoll_wait(self._fd, self._batch, self._capacity, 0)
+        if count >= 0:
+            if count == self._capacity and self._capacity < LARGEST_BATCH:
+                self._capacity *= 2
+            return count
+        if errno != EINTR:
+            PyErr_SetFromErrno(OSError)
+        PyErr_CheckSignals()
+        return 0
+
+    cdef int wait_until(self, long long deadline, long long now) except -1:
+        """Never asked for: every system with epoll has timerfd."""
+        return self.wait(True)
+
+    cdef unsigned long long ident(self, int index) noexcept:
+        """``fd | generation << 32`` of event `index` of the batch."""
+        return self._batch[index].data.u64
+
+    cdef int mask(self, int index) noexcept:
+        """What event `index` of the batch says, as READ, WRITE and HANGUP."""
+        cdef uint32_t events = self._batch[index].events
+        cdef int mask = 0
+        if events & EPOLLIN:
+            mask |= READ
+        if events & EPOLLOUT:
+            mask |= WRITE
+        if events & EPOLLRDHUP:
+            mask |= READ | HANGUP
+        if events & (EPOLLHUP | EPOLLERR):
+            mask |= READ | WRITE | HANGUP
+        return mask
+
+    cdef int close(self) except -1:
+        if self._fd >= 0:
+            c_close(self._fd)
+            self._fd = -1
+        return 0

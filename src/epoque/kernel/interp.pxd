@@ -1,0 +1,7 @@
+cdef object copy_context()
+cdef object copy(object context)
+cdef object call(object context, object callback, tuple args)
+cdef object call_method(object context, object target, str name, object argument)
+cdef int check_signals() except -1
+cdef long forks() noexcept
+cdef unsigned long thread_ident() noexcept

@@ -1,0 +1,42 @@
+"""What a loop asks of the interpreter: contexts (PEP 567), signals that wait, threads, forks."""
+
+import os
+from contextvars import copy_context
+from threading import get_ident
+
+__all__ = ["call", "call_method", "check_signals", "copy", "copy_context", "forks", "thread_ident"]
+
+thread_ident = get_ident
+_forks = 0
+
+
+def call(context, callback, args):
+    """Run ``callback(*args)`` in `context` and return its result."""
+    return context.run(callback, *args)
+
+
+def call_method(context, target, name, argument):
+    """Run ``target.name(argument)`` in `context` and return its result."""
+    return context.run(getattr(target, name), argument)
+
+
+def copy(context):
+    """Another context with the same variables."""
+    return context.copy()
+
+
+def check_signals():
+    """Run the Python signal handlers that are due. The bytecode loop does so by itself when nothing is compiled."""
+
+
+def forks():
+    """How many forks lie between this process and the one that imported epoque."""
+    return _forks
+
+
+def _forked():
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,69 @@
+"""What a loop asks of the interpreter: contexts (PEP 567), signals that wait, threads, forks."""
+
+import os
+
+from cpython.exc cimport PyErr_CheckSignals
+
+cdef extern from *:
+    """
+    /* PyContext_Exit may run while an exception is set; contextvars.Context.run relies on the same. */
+    static PyObject *epoque_call(PyObject *context, PyObject *callback, PyObject *args) {
+        PyObject *result;
+        if (PyContext_Enter(context) < 0) return NULL;
+        result = PyObject_Call(callback, args, NULL);
+        if (PyContext_Exit(context) < 0) { Py_XDECREF(result); return NULL; }
+        return result;
+    }
+
+    static PyObject *epoque_call_method(PyObject *context, PyObject *target, PyObject *name, PyObject *argument) {
+        PyObject *result;
+        if (PyContext_Enter(context) < 0) return NULL;
+        result = PyObject_CallMethodOneArg(target, name, argument);
+        if (PyContext_Exit(context) < 0) { Py_XDECREF(result); return NULL; }
+        return result;
+    }
+    """
+    object epoque_call(object context, object callback, object args)
+    object PyContext_Copy(object context)
+    object epoque_call_method(object context, object target, object name, object argument)
+    object PyContext_CopyCurrent()
+    unsigned long PyThread_get_thread_ident() noexcept
+
+cdef long _forks = 0
+
+
+cdef object copy_context():
+    return PyContext_CopyCurrent()
+
+
+cdef object copy(object context):
+    return PyContext_Copy(context)
+
+
+cdef object call(object context, object callback, tuple args):
+    return epoque_call(context, callback, args)
+
+
+cdef object call_method(object context, object target, str name, object argument):
+    return epoque_call_method(context, target, name, argument)
+
+
+cdef int check_signals() except -1:
+    PyErr_CheckSignals()
+    return 0
+
+
+cdef long forks() noexcept:
+    return _forks
+
+
+cdef unsigned long thread_ident() noexcept:
+    return PyThread_get_thread_ident()
+
+
+def _forked():
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_forked)

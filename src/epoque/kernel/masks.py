@@ -1,0 +1,16 @@
+"""The words in which selector and kernel speak of readiness; plain numbers, the same on every system."""
+
+READ = 1  # can be read, or has ended
+WRITE = 2  # can be written, or has failed
+HANGUP = 4  # the peer sends no more: what is left to read is all there will be
+
+# How a descriptor is watched.
+LEVEL = 0
+EDGE = 1  # told once per change: for descriptors that are rung and never read
+EXCLUSIVE = 2  # one of the processes that share a listener is woken, not all (EPOLLEXCLUSIVE)
+
+# Deadlines of Selector.wait(), in nanoseconds of the monotonic clock.
+POLL = 0  # do not block
+NEVER = 0x7FFF_FFFF_FFFF_FFFF  # no deadline
+
+SEND_PIECES = 256  # buffers of one sendmsg(): 4 KiB of iovecs on the stack; Linux allows 1024 (IOV_MAX)

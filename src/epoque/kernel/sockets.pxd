@@ -1,0 +1,14 @@
+cdef class Receiver:
+    cdef char *_buffer
+    cdef Py_ssize_t _size  # bytes in _buffer
+
+    cdef object recv(self, int fd)
+
+
+cdef Py_ssize_t recv_into(int fd, object buffer) except -2
+cdef Py_ssize_t send(int fd, object data, Py_ssize_t offset) except -2
+cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset) except -2
+cdef object accept(object listener)
+cdef object local_address(int fd, int family)
+cdef int nodelay(int fd) except -1
+cdef int shutdown(int fd) except -1

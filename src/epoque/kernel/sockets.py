@@ -1,0 +1,95 @@
+"""Operations on a non-blocking stream socket: recv(2), send(2), sendmsg(2), accept4(2), shutdown(2). Interpreted twin.
+
+Sockets are named by descriptor, so that a transport need not hold a `socket.socket`. read(2) and write(2) on a socket are
+recv(2) and send(2) without flags; Python ignores SIGPIPE.
+"""
+
+import contextlib
+import os
+import socket
+
+from epoque.kernel.masks import SEND_PIECES
+
+__all__ = ["Receiver", "accept", "local_address", "nodelay", "recv_into", "send", "send_many", "shutdown"]
+
+
+class Receiver:
+    """Where a loop receives: `recv` gives what one system call brings, as bytes of exactly that length."""
+
+    __slots__ = ("_size",)
+
+    def __init__(self, size):
+        self._size = size
+
+    def recv(self, fd):
+        """Bytes, empty at the end of the stream, or None when it would block."""
+        try:
+            return os.read(fd, self._size)
+        except BlockingIOError:
+            return None
+
+
+def recv_into(fd, buffer):
+    """Receive into a writable buffer; return the count, 0 at the end of the stream, or -1 when it would block."""
+    try:
+        return os.readv(fd, (buffer,))
+    except BlockingIOError:
+        return -1
+
+
+def send(fd, data, offset):
+    """Send `data` from `offset` on; return the count, or -1 when it would block."""
+    try:
+        return os.write(fd, memoryview(data)[offset:] if offset else data)
+    except BlockingIOError:
+        return -1
+
+
+def send_many(fd, pieces, offset):
+    """Send a list of buffers, the first from `offset` on, in one system call; return the count, or -1."""
+    batch = pieces[:SEND_PIECES]
+    if offset:
+        batch[0] = memoryview(batch[0])[offset:]
+    try:
+        return os.writev(fd, batch)
+    except BlockingIOError:
+        return -1
+
+
+def accept(listener):
+    """Accept from a non-blocking `socket.socket`: (descriptor, peer's address), or None when nobody waits."""
+    try:
+        connection, address = listener.accept()
+    except BlockingIOError:
+        return None
+    connection.setblocking(False)
+    return connection.detach(), address
+
+
+def local_address(fd, family):
+    """getsockname(2) of a connected socket, as `socket.socket.getsockname` gives it."""
+    connection = socket.socket(family, socket.SOCK_STREAM, 0, fileno=fd)
+    try:
+        return connection.getsockname()
+    finally:
+        connection.detach()
+
+
+def nodelay(fd):
+    """Set TCP_NODELAY; a socket that is not TCP's stays as it is."""
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=fd)
+    try:
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    finally:
+        connection.detach()
+
+
+def shutdown(fd):
+    """Send FIN: shutdown(SHUT_WR). A peer that is gone already is no error."""
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=fd)
+    try:
+        with contextlib.suppress(OSError):
+            connection.shutdown(socket.SHUT_WR)
+    finally:
+        connection.detach()

@@ -1,0 +1,271 @@
+"""Operations on a non-blocking stream socket: recv(2), send(2), sendmsg(2), accept4(2), shutdown(2). Compiled twin.
+
+Sockets are named by descriptor, so that a transport need not hold a `socket.socket`. None of these calls blocks, so none
+gives up the GIL: taking it back may cost more than the call.
+"""
+
+import os
+import socket
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.stdint cimport uint16_t, uint32_t
+from libc.stdlib cimport free, malloc
+
+cdef extern from "<sys/socket.h>" nogil:
+    ctypedef unsigned int socklen_t
+    struct sockaddr:
+        unsigned short sa_family
+    struct sockaddr_storage:
+        unsigned short ss_family
+    struct iovec:
+        void *iov_base
+        size_t iov_len
+    struct msghdr:
+        void *msg_name
+        socklen_t msg_namelen
+        iovec *msg_iov
+        size_t msg_iovlen
+        void *msg_control
+        size_t msg_controllen
+        int msg_flags
+    ssize_t c_recv "recv"(int fd, void *buffer, size_t size, int flags)
+    ssize_t c_send "send"(int fd, const void *buffer, size_t size, int flags)
+    ssize_t sendmsg(int fd, const msghdr *message, int flags)
+    int accept4(int fd, sockaddr *address, socklen_t *length, int flags)
+    int c_shutdown "shutdown"(int fd, int how)
+    int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
+    int getsockname(int fd, sockaddr *address, socklen_t *length)
+    enum:
+        AF_INET
+        AF_INET6
+        AF_UNIX
+        INET6_ADDRSTRLEN
+        MSG_NOSIGNAL
+        SHUT_WR
+        SOCK_CLOEXEC
+        SOCK_NONBLOCK
+
+cdef extern from "<netinet/in.h>" nogil:
+    struct in_addr:
+        uint32_t s_addr
+    struct in6_addr:
+        pass
+    struct sockaddr_in:
+        uint16_t sin_port
+        in_addr sin_addr
+    struct sockaddr_in6:
+        uint16_t sin6_port
+        uint32_t sin6_flowinfo
+        in6_addr sin6_addr
+        uint32_t sin6_scope_id
+    uint16_t ntohs(uint16_t value)
+    uint32_t ntohl(uint32_t value)
+    enum:
+        IPPROTO_TCP
+
+cdef extern from "<arpa/inet.h>" nogil:
+    const char *inet_ntop(int family, const void *source, char *target, socklen_t size)
+
+cdef extern from "<netinet/tcp.h>" nogil:
+    enum:
+        TCP_NODELAY
+
+cdef extern from "<sys/un.h>" nogil:
+    struct sockaddr_un:
+        char *sun_path
+
+cdef extern from "<string.h>" nogil:
+    size_t strnlen(const char *text, size_t most)
+
+cdef extern from "<stddef.h>" nogil:
+    size_t UNIX_PATH_OFFSET "offsetof(struct sockaddr_un, sun_path)"
+
+cdef extern from "Python.h":
+    Py_buffer *PyMemoryView_GET_BUFFER(object view)
+    bint PyMemoryView_Check(object view)
+
+cdef enum:
+    SEND_PIECES = 256  # as in masks.py
+
+
+cdef class Receiver:
+    """Where a loop receives: `recv` gives what one system call brings, as bytes of exactly that length."""
+
+    def __cinit__(self, Py_ssize_t size):
+        self._size = size
+        self._buffer = <char *>malloc(size)
+        if self._buffer == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self._buffer)
+
+    cdef object recv(self, int fd):
+        """Bytes, empty at the end of the stream, or None when it would block."""
+        cdef ssize_t count
+        while True:
+            count = c_recv(fd, self._buffer, self._size, 0)
+            if count >= 0:
+                return PyBytes_FromStringAndSize(self._buffer, count)
+            if _would_block():
+                return None
+
+
+# After a call that failed: true when it would have blocked, false when it is to be repeated, else OSError.
+cdef bint _would_block() except -1:
+    if errno == EAGAIN:
+        return True
+    if errno != EINTR:
+        PyErr_SetFromErrno(OSError)
+    PyErr_CheckSignals()
+    return False
+
+
+cdef Py_ssize_t recv_into(int fd, object buffer) except -2:
+    """Receive into a writable buffer; return the count, 0 at the end of the stream, or -1 when it would block."""
+    cdef Py_buffer view
+    cdef ssize_t count
+    PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+    try:
+        while True:
+            count = c_recv(fd, view.buf, view.len, 0)
+            if count >= 0:
+                return count
+            if _would_block():
+                return -1
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef Py_ssize_t send(int fd, object data, Py_ssize_t offset) except -2:
+    """Send `data` from `offset` on; return the count, or -1 when it would block."""
+    cdef Py_buffer view
+    if PyBytes_CheckExact(data):
+        return _send(fd, PyBytes_AS_STRING(data) + offset, PyBytes_GET_SIZE(data) - offset)
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        return _send(fd, <char *>view.buf + offset, view.len - offset)
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef Py_ssize_t _send(int fd, const char *data, Py_ssize_t size) except -2:
+    cdef ssize_t count
+    while True:
+        count = c_send(fd, data, size, MSG_NOSIGNAL)
+        if count >= 0:
+            return count
+        if _would_block():
+            return -1
+
+
+cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset) except -2:
+    """Send a list of buffers, the first from `offset` on, in one system call; return the count, or -1.
+
+    A piece is `bytes`, or a contiguous `memoryview` of the caller's own.
+    """
+    cdef iovec vector[SEND_PIECES]
+    cdef msghdr message
+    cdef Py_buffer *view
+    cdef Py_ssize_t index = 0
+    cdef ssize_t count
+    for piece in pieces:
+        if PyMemoryView_Check(piece):
+            view = PyMemoryView_GET_BUFFER(piece)
+            vector[index].iov_base = view.buf
+            vector[index].iov_len = view.len
+        else:
+            vector[index].iov_base = PyBytes_AS_STRING(<bytes?>piece)
+            vector[index].iov_len = PyBytes_GET_SIZE(piece)
+        index += 1
+        if index == SEND_PIECES:
+            break
+    if index == 0:
+        return 0
+    vector[0].iov_base = <char *>vector[0].iov_base + offset
+    vector[0].iov_len -= offset
+    message.msg_name = NULL
+    message.msg_namelen = 0
+    message.msg_iov = vector
+    message.msg_iovlen = index
+    message.msg_control = NULL
+    message.msg_controllen = 0
+    message.msg_flags = 0
+    while True:
+        count = sendmsg(fd, &message, MSG_NOSIGNAL)
+        if count >= 0:
+            return count
+        if _would_block():
+            return -1
+
+
+cdef object accept(object listener):
+    """Accept from a non-blocking `socket.socket`: (descriptor, peer's address), or None when nobody waits."""
+    cdef sockaddr_storage address
+    cdef socklen_t length
+    cdef int listening = listener.fileno()
+    cdef int fd
+    while True:
+        length = sizeof(address)
+        fd = accept4(listening, <sockaddr *>&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC)
+        if fd >= 0:
+            return fd, _address(fd, &address, length, True)
+        if _would_block():
+            return None
+
+
+cdef object local_address(int fd, int family):
+    """getsockname(2) of a connected socket, as `socket.socket.getsockname` gives it."""
+    cdef sockaddr_storage address
+    cdef socklen_t length = sizeof(address)
+    if getsockname(fd, <sockaddr *>&address, &length) < 0:
+        PyErr_SetFromErrno(OSError)
+    return _address(fd, &address, length, False)
+
+
+cdef object _address(int fd, sockaddr_storage *address, socklen_t length, bint peer):
+    cdef char text[INET6_ADDRSTRLEN]
+    cdef sockaddr_in *inet = <sockaddr_in *>address
+    cdef sockaddr_in6 *inet6 = <sockaddr_in6 *>address
+    cdef char *path
+    if address.ss_family == AF_INET:
+        inet_ntop(AF_INET, &inet.sin_addr, text, sizeof(text))
+        return text.decode("ascii"), ntohs(inet.sin_port)
+    if address.ss_family == AF_INET6:
+        inet_ntop(AF_INET6, &inet6.sin6_addr, text, sizeof(text))
+        return text.decode("ascii"), ntohs(inet6.sin6_port), ntohl(inet6.sin6_flowinfo), inet6.sin6_scope_id
+    if address.ss_family == AF_UNIX:
+        if length <= UNIX_PATH_OFFSET:
+            return ""
+        path = (<sockaddr_un *>address).sun_path
+        length -= <socklen_t>UNIX_PATH_OFFSET
+        if path[0] == 0:  # an abstract name, unix(7): all of it counts, NULs too
+            return path[:length]
+        return os.fsdecode(path[:strnlen(path, length)])
+    return _address_of_rare_family(fd, address.ss_family, peer)
+
+
+def _address_of_rare_family(int fd, int family, bint peer):
+    connection = socket.socket(family, socket.SOCK_STREAM, 0, fileno=fd)
+    try:
+        return connection.getpeername() if peer else connection.getsockname()
+    except OSError:
+        return None
+    finally:
+        connection.detach()
+
+
+cdef int nodelay(int fd) except -1:
+    """Set TCP_NODELAY; a socket that is not TCP's stays as it is."""
+    cdef int on = 1
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on))
+    return 0
+
+
+cdef int shutdown(int fd) except -1:
+    """Send FIN: shutdown(SHUT_WR). A peer that is gone already is no error."""
+    c_shutdown(fd, SHUT_WR)
+    return 0

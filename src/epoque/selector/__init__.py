@@ -1,0 +1,1 @@
+"""Which descriptors are ready? Sources, and the selectors that watch them."""

@@ -1,0 +1,28 @@
+cimport cython
+
+from epoque.kernel cimport clock, epoll, events
+from epoque.selector.selector cimport Selector
+from epoque.selector.source cimport Source
+
+cdef int EDGE
+cdef int EXCLUSIVE
+cdef int READ
+cdef long long NEVER
+cdef long long POLL
+cdef int FIRST_BATCH
+
+
+cdef class Alarm(Source):
+    cdef long long deadline  # it is set to, in nanoseconds of the monotonic clock; NEVER once it has expired
+
+
+cdef class EpollSelector(Selector):
+    cdef epoll.Poller poller
+    cdef Alarm alarm  # None before the first deadline
+
+    @cython.locals(fd=int, alarm=Alarm)
+    cdef bint set_alarm(self, long long deadline) except -1
+    @cython.locals(poller=epoll.Poller)
+    cdef int reopen(self) except -1
+    @cython.locals(alarm=Alarm)
+    cdef int drop_alarm(self) except -1

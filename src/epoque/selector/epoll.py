@@ -1,0 +1,113 @@
+"""How does Linux say what is ready? epoll(7) for descriptors, one timerfd for the deadline.
+
+The timer is absolute, on the monotonic clock, and watched edge-triggered, so it is never read. It is set only when the loop is
+about to block for longer than it is already armed for or shorter: a deadline that moves back (a timer cancelled, one more added
+behind) costs no system call but at most one early, empty wake-up.
+"""
+
+from epoque.kernel import clock, epoll, events
+from epoque.kernel.masks import EDGE, EXCLUSIVE, NEVER, POLL, READ
+from epoque.selector.selector import Selector
+from epoque.selector.source import Source
+
+__all__ = ["Alarm", "EpollSelector"]
+
+FIRST_BATCH = 256  # events; it doubles whenever a batch fills it
+
+
+class Alarm(Source):
+    """The timerfd."""
+
+    __slots__ = ("deadline",)
+
+    def __init__(self, fd):
+        Source.__init__(self, fd, READ, EDGE)
+        self.deadline = NEVER
+
+    def on_ready(self, mask):
+        self.deadline = NEVER
+
+
+class EpollSelector(Selector):
+    """A selector over one epoll instance."""
+
+    __slots__ = ("alarm", "poller")
+
+    def __init__(self):
+        Selector.__init__(self)
+        self.poller = epoll.Poller(FIRST_BATCH)
+        self.alarm = None
+
+    def fileno(self):
+        """The epoll instance, -1 once closed."""
+        return self.poller.fileno()
+
+    def wait(self, deadline):
+        if self.position < self.count:
+            return 0
+        self.position = self.count = 0
+        if deadline == POLL:
+            self.count = self.poller.wait(False)
+        elif deadline == NEVER or self.set_alarm(deadline):
+            self.count = self.poller.wait(True)
+        else:
+            self.count = self.poller.wait_until(deadline, clock.monotonic_ns())
+
+    def set_alarm(self, deadline):
+        """See to it that a blocking wait ends at `deadline`; False where there is no timerfd."""
+        if self.alarm is None:
+            fd = events.timerfd_open()
+            if fd < 0:
+                return False
+            alarm = Alarm(fd)
+            try:
+                self.add(alarm)
+            except BaseException:
+                events.close(fd)
+                raise
+            self.alarm = alarm
+        if deadline < self.alarm.deadline:
+            events.timerfd_arm(self.alarm.fd, deadline)
+            self.alarm.deadline = deadline
+        return True
+
+    def ident(self, index):
+        return self.poller.ident(index)
+
+    def mask(self, index):
+        return self.poller.mask(index)
+
+    def arm(self, source):
+        if source.armed == 0:
+            self.poller.add(source.fd, source.generation, source.interest, source.mode)
+        elif source.mode == EXCLUSIVE:  # EPOLL_CTL_MOD refuses it, epoll_ctl(2)
+            self.poller.remove(source.fd)
+            self.poller.add(source.fd, source.generation, source.interest, source.mode)
+        else:
+            self.poller.modify(source.fd, source.generation, source.interest, source.mode)
+
+    def discard(self, source):
+        self.poller.remove(source.fd)
+
+    def reopen(self):
+        poller = epoll.Poller(FIRST_BATCH)
+        self.poller.close()
+        self.poller = poller
+        self.count = self.position = 0
+        self.drop_alarm()  # a forked child shares the parent's timer and must not set it
+        self.rearm()
+
+    def drop_alarm(self):
+        alarm = self.alarm
+        if alarm is not None:
+            self.alarm = None
+            self.table[alarm.fd] = None
+            alarm.generation = 0
+            events.close(alarm.fd)
+
+    def close(self):
+        Selector.close(self)
+        if self.alarm is not None:
+            events.close(self.alarm.fd)
+            self.alarm = None
+        self.poller.close()

@@ -1,0 +1,41 @@
+cimport cython
+
+from epoque.kernel cimport interp
+from epoque.selector.source cimport Source
+
+cdef int READ
+cdef int WRITE
+
+
+cdef class Selector:
+    cdef list table  # fd -> Source or None
+    cdef unsigned int generation  # the last one given out
+    cdef int count  # events of the batch
+    cdef int position  # of the next one to deliver
+    cdef int removals  # while this batch was being delivered: its events for unknown sources are explained by them
+    cdef int ghosts  # events that nothing explains
+    cdef long forks  # interp.forks() of the process that opened the instance
+
+    cpdef Source find(self, int fd)
+    @cython.locals(fd=int, missing=Py_ssize_t)
+    cpdef int add(self, Source source) except -1
+    cpdef int update(self, Source source) except -1
+    cpdef bint verify(self, Source source) except -1
+    cpdef int remove(self, Source source) except -1
+    cdef int evict(self, Source source) except -1
+    cdef int disarm(self, Source source) except -1
+    @cython.locals(source=Source, ident="unsigned long long", mask=int, fd=Py_ssize_t)
+    cpdef int dispatch(self) except -1
+    cdef int calm(self, Source source) except -1
+    cdef int adopt(self) except -1
+    @cython.locals(source=Source)
+    cdef int rearm(self) except -1
+    @cython.locals(source=Source)
+    cpdef int close(self) except -1
+
+    cpdef int wait(self, long long deadline) except -1
+    cdef unsigned long long ident(self, int index) noexcept
+    cdef int mask(self, int index) noexcept
+    cdef int arm(self, Source source) except -1
+    cdef int discard(self, Source source) except -1
+    cdef int reopen(self) except -1

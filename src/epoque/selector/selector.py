@@ -1,0 +1,215 @@
+"""Which source does an event belong to, and does it still want it?
+
+An event names a descriptor, and descriptors are reused: between the fetching of a batch and the dispatch of its last event a
+callback may have closed, replaced or paused any source. Each registration has a generation, which the kernel carries with
+the events; an event is delivered only if source, generation and interest still match.
+
+What follows from that:
+- A paused source is disarmed only when an event for it arrives; pausing and resuming within a quiet time costs nothing.
+- A registration can outlive its source in the kernel: a descriptor closed behind our back while a duplicate of it lives
+  (epoll(7), question 6) goes on to report, and nobody can name it any more. Such a ghost is known by its generation, and
+  the only exorcism is a new instance: `reopen`.
+- After fork(2) parent and child share the instance; an edit by the child would change the parent's. The child's first edit
+  opens an instance of its own.
+
+This class knows nothing of any system; the methods from `arm` on are what a subclass supplies.
+"""
+
+from errno import EBADF, EEXIST, ENOENT
+
+from epoque.kernel import interp
+from epoque.kernel.masks import READ, WRITE
+from epoque.selector.source import Source
+
+__all__ = ["Selector", "Source"]
+
+
+class Selector:
+    """The table of sources by descriptor, and the dispatch of batches."""
+
+    __slots__ = ("count", "forks", "generation", "ghosts", "position", "removals", "table")
+
+    def __init__(self):
+        self.table = []
+        self.generation = 0
+        self.count = 0
+        self.position = 0
+        self.removals = 0
+        self.ghosts = 0
+        self.forks = interp.forks()
+
+    def find(self, fd):
+        """The source registered for `fd`, or None."""
+        if 0 <= fd < len(self.table):
+            return self.table[fd]
+        return None
+
+    def add(self, source):
+        """Watch `source`; OSError when the kernel cannot (EBADF; EPERM for a regular file) leaves nothing registered."""
+        if self.forks != interp.forks():
+            self.adopt()
+        fd = source.fd
+        missing = fd + 1 - len(self.table)
+        if missing > 0:
+            self.table.extend([None] * missing)
+        if self.table[fd] is not None:
+            # Its owner closed the number without telling us, and it was given out again.
+            self.evict(self.table[fd])
+        self.generation = self.generation + 1 if self.generation < 0xFFFF_FFFF else 1
+        source.generation = self.generation
+        source.armed = 0
+        self.table[fd] = source
+        try:
+            self.update(source)
+        except BaseException:
+            self.table[fd] = None
+            source.generation = 0
+            raise
+
+    def update(self, source):
+        """Make the kernel report what `source.interest` says, from now on."""
+        if source.armed == source.interest:
+            return 0
+        if self.forks != interp.forks():
+            self.adopt()
+        if source.interest == 0:
+            self.disarm(source)
+            return 0
+        try:
+            self.arm(source)
+        except OSError as exc:
+            # ENOENT: the number stands for another file than the one we armed. EEXIST: for one that was armed before.
+            if exc.errno == ENOENT:
+                source.armed = 0
+            elif exc.errno == EEXIST:
+                source.armed = source.interest
+            else:
+                raise
+            self.arm(source)
+        source.armed = source.interest
+
+    def verify(self, source):
+        """Is the descriptor still the file that was armed? If not, let go of it and return False."""
+        if source.armed == 0 or self.forks != interp.forks():
+            return True
+        try:
+            self.arm(source)
+        except OSError as exc:
+            if exc.errno != ENOENT and exc.errno != EBADF:
+                raise
+            self.evict(source)
+            return False
+        return True
+
+    def remove(self, source):
+        """Stop watching `source`; one that is not registered is left as it is."""
+        if source.generation == 0 or self.find(source.fd) is not source:
+            return 0
+        if self.forks != interp.forks():
+            self.adopt()
+        self.table[source.fd] = None
+        source.generation = 0
+        self.removals += 1
+        self.disarm(source)
+
+    def evict(self, source):
+        """Forget a source whose descriptor is no longer the one it named."""
+        self.table[source.fd] = None
+        source.generation = 0
+        source.armed = 0
+        self.removals += 1
+        source.on_lost()
+
+    def disarm(self, source):
+        if source.armed:
+            source.armed = 0
+            try:
+                self.discard(source)
+            except OSError as exc:
+                # Closed behind our back. The kernel forgot it too, unless a duplicate lives; a ghost will tell.
+                if exc.errno != ENOENT and exc.errno != EBADF:
+                    raise
+
+    def dispatch(self):
+        """Deliver the batch. What an exception of `on_ready` leaves over is delivered by the next call."""
+        if self.position == 0:
+            self.removals = 0
+        while self.position < self.count:
+            ident = self.ident(self.position)
+            mask = self.mask(self.position)
+            self.position += 1
+            fd = ident & 0xFFFF_FFFF
+            source = self.table[fd] if fd < len(self.table) else None
+            if source is None or source.generation != ident >> 32:
+                if self.removals == 0:
+                    self.ghosts += 1
+            elif mask & source.interest:
+                source.on_ready(mask)
+            else:
+                self.calm(source)
+        if self.ghosts:
+            self.ghosts = 0
+            self.reopen()
+
+    def calm(self, source):
+        """Disarm what `source` no longer wants: a pause is not told to the kernel before it matters.
+
+        EPOLLHUP and EPOLLERR cannot be masked; a source that wants nothing is unregistered until it does.
+        """
+        try:
+            self.update(source)
+        except OSError:
+            self.evict(source)
+
+    def adopt(self):
+        """This process is a child of the one that opened the instance: leave that to the parent and open another."""
+        self.forks = interp.forks()
+        self.reopen()
+
+    def rearm(self):
+        """Tell a new instance about every source; a descriptor that is closed by now is let go."""
+        for source in list(self.table):
+            if source is None:
+                continue
+            source.armed = 0
+            try:
+                self.update(source)
+            except OSError:
+                self.evict(source)
+
+    def close(self):
+        for source in self.table:
+            if source is not None:
+                source.generation = 0
+                source.armed = 0
+        self.table.clear()
+        self.count = self.position = 0
+
+    # What a system supplies.
+
+    def wait(self, deadline):
+        """Fetch a batch unless one is left over: POLL without blocking, else until something is ready or `deadline`.
+
+        A wait may end early with an empty batch: a signal came, or a deadline that was withdrawn passed.
+        """
+        raise NotImplementedError
+
+    def ident(self, index):
+        """``fd | generation << 32`` of event `index` of the batch."""
+        raise NotImplementedError
+
+    def mask(self, index):
+        """READ, WRITE and HANGUP of event `index` of the batch."""
+        raise NotImplementedError
+
+    def arm(self, source):
+        """Register or modify `source` for its interest, which is not empty; `source.armed` is what was in force."""
+        raise NotImplementedError
+
+    def discard(self, source):
+        """Unregister `source`."""
+        raise NotImplementedError
+
+    def reopen(self):
+        """Open a new instance and register every source with it."""
+        raise NotImplementedError

@@ -1,0 +1,13 @@
+cdef int LEVEL
+
+
+cdef class Source:
+    cdef int fd  # -1 once closed
+    cdef int interest  # what it wants to be told: READ | WRITE
+    cdef int mode  # LEVEL, EDGE or EXCLUSIVE; fixed
+    cdef int armed  # what the kernel reports; may lag behind interest until an event for it arrives
+    cdef unsigned int generation  # of this registration, 0 when there is none
+
+    cdef int on_ready(self, int mask) except -1
+    cdef int on_turn_end(self) except -1
+    cdef int on_lost(self) except -1

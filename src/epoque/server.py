@@ -1,0 +1,170 @@
+"""What does create_server() return, and when is such a server closed?
+
+A server owns listening sockets, each accepting through a Listener, and knows the transports of its connections, which
+report to it when they begin and when they have ended. `wait_closed` answers as the running Python's asyncio does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import weakref
+from asyncio.trsock import TransportSocket
+from typing import TYPE_CHECKING, Any
+
+from epoque.endpoints import tls
+from epoque.transports.listener import Listener
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Sequence
+    from ssl import SSLContext
+
+
+class Server(asyncio.Server):
+    """A TCP or Unix server; as a context manager it closes itself and waits until it is closed.
+
+    Of its base class it has the type only: nothing is taken over, so nothing there can change under it.
+    """
+
+    def __init__(
+        self,
+        loop: Any,
+        sockets: Sequence[socket.socket],
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        ssl_context: SSLContext | None,
+        backlog: int,
+        ssl_handshake_timeout: float | None = None,
+        ssl_shutdown_timeout: float | None = None,
+        *,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        if ssl_context:
+            protocol_factory = tls.accepting(
+                loop, protocol_factory, ssl_context, ssl_handshake_timeout, ssl_shutdown_timeout
+            )
+        self._loop = loop
+        self._sockets: Sequence[socket.socket] | None = sockets  # None: closed
+        self._listeners: list[Listener] = []  # of the first sockets, all of them once serving
+        self._protocol_factory = protocol_factory
+        self._backlog = backlog
+        self._on_close = on_close
+        # Weak, so that a transport which everyone has forgotten can warn about it and go. A plain dict, because adding
+        # to a WeakSet costs several times as much, once per connection; transports take themselves out when they end.
+        self._clients: dict[int, weakref.ref[asyncio.Transport]] = {}
+        self._waiters: list[asyncio.Future[None]] | None = []  # None: closed and the last connection gone
+        self._serving = False
+        self._serving_forever_fut: asyncio.Future[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.__class__.__name__} sockets={self.sockets!r}>"
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop the server belongs to."""
+        loop: asyncio.AbstractEventLoop = self._loop
+        return loop
+
+    def is_serving(self) -> bool:
+        """Return True while the server accepts connections."""
+        return self._serving
+
+    @property
+    def sockets(self) -> tuple[Any, ...]:
+        """The listening sockets, none once the server is closed."""
+        return tuple(TransportSocket(sock) for sock in self._sockets or ())
+
+    async def start_serving(self) -> None:
+        """Begin to accept connections, unless the server does already. Raises RuntimeError if it is closed."""
+        self._start_serving()
+        await asyncio.sleep(0)
+
+    async def serve_forever(self) -> None:
+        """Accept connections until cancelled or closed, either of which raises CancelledError here.
+
+        Raises RuntimeError if the server is closed or another call waits already.
+        """
+        if self._serving_forever_fut is not None:
+            raise RuntimeError(f"server {self!r} is already being awaited on serve_forever()")
+        self._start_serving()
+        self._serving_forever_fut = self._loop.create_future()
+        try:
+            await self._serving_forever_fut
+        except asyncio.CancelledError as cancelled:
+            try:
+                self.close()
+                await self.wait_closed()
+            finally:
+                raise cancelled  # also if waiting was cut short
+        finally:
+            self._serving_forever_fut = None
+
+    def close(self) -> None:
+        """Stop accepting and close the listening sockets; connections accepted before stay open."""
+        sockets = self._sockets
+        if sockets is None:
+            return
+        self._sockets = None
+        self._serving = False
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+        for sock in sockets:
+            sock.close()  # those that have never listened
+        if self._on_close is not None:
+            self._on_close()
+        if self._serving_forever_fut is not None and not self._serving_forever_fut.done():
+            self._serving_forever_fut.cancel()
+            self._serving_forever_fut = None
+        if not self._clients:
+            self._wake_waiters()
+
+    if sys.version_info >= (3, 13):
+
+        def close_clients(self) -> None:
+            """Close all connections once their buffered data is sent."""
+            for transport in self._transports():
+                transport.close()
+
+        def abort_clients(self) -> None:
+            """Close all connections at once; buffered data is lost."""
+            for transport in self._transports():
+                transport.abort()
+
+    async def wait_closed(self) -> None:
+        """Wait until the server is closed and its last connection has ended, in either order.
+
+        Before Python 3.12 a server that is closed already is not waited for, whatever connections it has.
+        """
+        if self._waiters is None or (sys.version_info < (3, 12) and self._sockets is None):
+            return
+        waiter = self._loop.create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def _start_serving(self) -> None:
+        if self._sockets is None:
+            raise RuntimeError(f"server {self!r} is closed")
+        for sock in self._sockets[len(self._listeners) :]:
+            listener = Listener(self._loop, sock, self._protocol_factory, self, self._backlog)
+            listener.start()
+            self._listeners.append(listener)
+        self._serving = True
+
+    def _attach(self, transport: asyncio.Transport) -> None:
+        self._clients[id(transport)] = weakref.ref(transport)
+
+    def _detach(self, transport: asyncio.Transport) -> None:
+        self._clients.pop(id(transport), None)
+        if self._sockets is None and not self._clients:
+            self._wake_waiters()
+
+    def _transports(self) -> list[asyncio.Transport]:
+        """The connections, in the order of their beginning."""
+        transports = [ref() for ref in self._clients.values()]
+        return [transport for transport in transports if transport is not None]
+
+    def _wake_waiters(self) -> None:
+        waiters, self._waiters = self._waiters, None
+        for waiter in waiters or ():
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,1 @@
+"""How do bytes travel between a descriptor and a protocol?"""

@@ -1,0 +1,53 @@
+"""When must a protocol stop writing? Water marks (no I/O here)."""
+
+__all__ = ["FlowControl"]
+
+DEFAULT_HIGH = 64 * 1024  # bytes; asyncio's figure
+
+
+class FlowControl:
+    """Pauses a protocol's writing when more than `high` bytes wait, resumes it when no more than `low` do.
+
+    Each crossing is told once. What ``pause_writing`` or ``resume_writing`` raise goes to the exception handler.
+    """
+
+    __slots__ = ("high", "low", "most", "paused", "rest")
+
+    def __init__(self):
+        self.paused = False
+        self.high = self.most = DEFAULT_HIGH
+        self.low = self.rest = DEFAULT_HIGH // 4
+
+    def set_limits(self, high, low):
+        """Set the marks, in bytes; one that is None follows from the other. ValueError unless high >= low >= 0."""
+        if high is None:
+            high = DEFAULT_HIGH if low is None else 4 * low
+        if low is None:
+            low = high // 4
+        if not high >= low >= 0:
+            raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
+        self.high = self.most = high
+        self.low = self.rest = low
+
+    def filled(self, size, transport, protocol, loop):
+        """`size` bytes wait, after more came in."""
+        if size > self.most and not self.paused:
+            self.paused = True
+            tell(protocol, "pause_writing", transport, loop)
+
+    def drained(self, size, transport, protocol, loop):
+        """`size` bytes wait, after some left."""
+        if self.paused and size <= self.rest:
+            self.paused = False
+            tell(protocol, "resume_writing", transport, loop)
+
+
+def tell(protocol, name, transport, loop):
+    try:
+        getattr(protocol, name)()
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as exc:
+        loop.call_exception_handler(
+            {"message": f"protocol.{name}() failed", "exception": exc, "transport": transport, "protocol": protocol}
+        )

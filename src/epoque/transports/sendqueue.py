@@ -1,0 +1,73 @@
+"""What is still to be sent? Pieces in order, each sent once (the only I/O here is the kernel's send).
+
+A piece belongs to the queue: nobody can change it between ``write()`` and the system call that sends it. `bytes` are kept as
+they are; a view of `bytes` is kept as a view of our own, which its maker cannot release; anything else is copied.
+"""
+
+from epoque.kernel import sockets
+from epoque.kernel.masks import SEND_PIECES
+
+__all__ = ["SendQueue", "own"]
+
+
+class SendQueue:
+    """The output of one connection."""
+
+    __slots__ = ("offset", "pieces", "size")
+
+    def __init__(self):
+        self.pieces = []
+        self.offset = 0
+        self.size = 0
+
+    def push(self, piece):
+        """Append what `own` returned; never an empty piece."""
+        self.pieces.append(piece)
+        self.size += len(piece)
+
+    def send(self, fd):
+        """Send until nothing is left or the kernel takes no more. OSError when the connection is broken."""
+        while self.size:
+            count = len(self.pieces)
+            if count == 1:
+                sent = sockets.send(fd, self.pieces[0], self.offset)
+            else:
+                sent = sockets.send_many(fd, self.pieces, self.offset)
+            if sent < 0:
+                return 0
+            self.drop(sent)
+            if count <= SEND_PIECES:  # all were offered; if some are left, the kernel has no room
+                return 0
+
+    def drop(self, count):
+        """The first `count` bytes are gone."""
+        self.size -= count
+        if self.size == 0:
+            self.pieces.clear()
+            self.offset = 0
+            return 0
+        count += self.offset
+        whole = 0
+        while count >= len(self.pieces[whole]):
+            count -= len(self.pieces[whole])
+            whole += 1
+        del self.pieces[:whole]
+        self.offset = count
+
+    def clear(self):
+        self.pieces.clear()
+        self.offset = 0
+        self.size = 0
+
+
+def own(data):
+    """`data` as a piece: flat bytes that nobody can change. TypeError for what is not bytes-like, as asyncio's."""
+    if type(data) is bytes:
+        return data
+    if isinstance(data, memoryview):
+        if type(data.obj) is bytes and data.c_contiguous and data.nbytes:
+            return data.cast("B")
+        return data.tobytes()
+    if isinstance(data, (bytes, bytearray)):
+        return bytes(data)
+    raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
