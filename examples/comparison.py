@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
+from statistics import median
 from urllib.parse import SplitResult, urlsplit
 
 PATIENCE = 15  # seconds for a server to stop, and for a client beyond what it was asked to take
@@ -29,7 +30,19 @@ class Series:
     about: str = ""  # as the server describes itself
     rates: list[float] = field(default_factory=list)  # requests per second
     cpu: list[float] = field(default_factory=list)  # the server's, microseconds for each request
-    client_busy: list[float] = field(default_factory=list)  # share of its core
+
+    @property
+    def rate(self) -> float:
+        return median(self.rates)
+
+    @property
+    def cost(self) -> float:
+        return median(self.cpu)
+
+    @property
+    def least_busy(self) -> float:
+        """The smallest share of a core that the server used in a round: what is missing went to something else."""
+        return min(rate * cpu / 1e6 for rate, cpu in zip(self.rates, self.cpu, strict=True))
 
 
 def two_cores() -> tuple[int, int] | None:
@@ -95,7 +108,6 @@ def one_round(series: Series, seconds: float, cores: tuple[int, int] | None) -> 
         used = cpu_seconds(url) - used
     series.rates.append(result["rate"])
     series.cpu.append(used / result["answered"] * 1e6)
-    series.client_busy.append(result["busy"])
 
 
 def compare(loops: list[str], rounds: int, seconds: float) -> Iterator[list[Series]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import traceback
 from contextlib import aclosing
-from statistics import median
 
 from rich.console import Console
 from rich.markup import escape
@@ -60,26 +59,30 @@ def show_comparison(rounds: int, seconds: float) -> bool:
 
 
 def rates(series: list[comparison.Series]) -> Table:
-    table = Table(title=f"GET {load.PATH}, requests per second")
-    rounds = [f"round {number + 1}" for number in range(len(series[0].rates))]
-    table.add_column("server's loop")
-    for heading in (*rounds, "median", "ratio", "server's CPU time\nper request"):
+    base = series[0]
+    table = Table(title=f"GET {load.PATH}: requests per second, and the server's CPU time for each")
+    rounds = [f"round {number + 1}" for number in range(len(base.rates))]
+    table.add_column("loop")
+    for heading in (*rounds, "median", "speed", "CPU time", "speed"):
         table.add_column(heading, justify="right", style="" if heading in rounds else "bold")
-    base = median(series[0].rates)
     for each in series:
-        rates = (f"{rate:,.0f}" for rate in (*each.rates, median(each.rates)))
-        table.add_row(each.loop, *rates, f"{median(each.rates) / base:.2f}", f"{median(each.cpu):.1f} µs")
+        by_rate = (f"{rate:,.0f}" for rate in (*each.rates, each.rate))
+        table.add_row(
+            each.loop, *by_rate, f"{each.rate / base.rate:.2f}", f"{each.cost:.1f} µs", f"{base.cost / each.cost:.2f}"
+        )
     return table
 
 
 def explanation(series: list[comparison.Series], seconds: float) -> str:
     cores = comparison.two_cores()
     where = f"the server on core {cores[0]}, the client on core {cores[1]}" if cores else "not pinned to cores"
-    busy = max(share for each in series for share in each.client_busy)
-    limit = "so the server was the limit" if busy < 0.9 else "[yellow]so the client may have been the limit[/yellow]"
-    return (
-        f"Each round: a new server process, then a new client process ({load.CONNECTIONS} keep-alive connections, "
-        f"always on asyncio) for {seconds} s; the loops take turns; {where}. The client used at most {busy:.0%} of "
-        f"its core, {limit}. CPU time is the median of the rounds; aiohttp's own work, the same on either loop, is "
-        "part of each request."
+    busy = min(each.least_busy for each in series)
+    text = (
+        f"Speed is relative to {series[0].loop}: by requests per second, and by CPU time. Each round: a new server "
+        f"process, then a new client process ({load.CONNECTIONS} keep-alive connections, always on asyncio) for "
+        f"{seconds} s; the loops take turns; {where}. aiohttp's own work, the same on either loop, is part of each "
+        f"request. In every round the server used at least {busy:.0%} of a core"
     )
+    if busy < 0.9:
+        return f"{text}; [yellow]something else held it up, so trust the CPU time rather than the rate.[/yellow]"
+    return f"{text}, so it was the limit."

@@ -96,7 +96,7 @@ class Reactor:
         handle = handles.new_handle(callback, args, self, context)
         if self.debug:
             handle.origin = debug.origin()
-        self.queue.handles.append(handle)
+        self.queue.put(handle)
         return handle
 
     def call_soon_threadsafe(self, callback, *args, context=None):

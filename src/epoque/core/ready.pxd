@@ -12,6 +12,7 @@ cdef class ReadyQueue:
     cdef Wakeup wakeup
     cdef bint idle  # the loop sleeps, or is about to: a bell must ring
 
+    cdef int put(self, Handle handle) except -1
     cdef int put_threadsafe(self, Handle handle) except -1
     cdef bint waiting(self) except -1
     cdef int collect(self) except -1

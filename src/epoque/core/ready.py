@@ -22,6 +22,12 @@ class ReadyQueue:
         self.idle = False
         self.wakeup = Wakeup()
 
+    def put(self, handle):
+        """Put `handle` in line, behind what other threads have put in line before."""
+        if self.remote:
+            self.collect()
+        self.handles.append(handle)
+
     def put_threadsafe(self, handle):
         """Put `handle` in line from wherever we are, and wake the loop if it sleeps.
 

@@ -14,7 +14,6 @@ cdef class TimerHandle(Handle):
     cdef Py_ssize_t place  # index in the heap, -1 outside
     cdef Timers timers  # the heap it stands in, None outside
 
-    cdef tuple key(self)
 
 
 @cython.locals(timer=TimerHandle)
@@ -50,3 +49,4 @@ cdef class Timers:
 
 
 cdef bint before(TimerHandle one, TimerHandle other) noexcept
+cdef bint alike(TimerHandle one, TimerHandle other) except -1

@@ -46,9 +46,6 @@ class TimerHandle(Handle):
         parts.insert(2 if self.canceled else 1, f"when={self.whence}")
         return parts
 
-    def key(self):
-        return self.whence, self.callback, self.args, self.canceled
-
     def __hash__(self):
         return hash(self.whence)
 
@@ -69,7 +66,7 @@ class TimerHandle(Handle):
         return self.whence > other.when() or self == other
 
     def __eq__(self, other):
-        return self.key() == other.key() if isinstance(other, TimerHandle) else NotImplemented
+        return alike(self, other) if isinstance(other, TimerHandle) else NotImplemented
 
     @property
     def _when(self):
@@ -194,3 +191,12 @@ class Timers:
 
 def before(one, other):
     return one.deadline < other.deadline or (one.deadline == other.deadline and one.sequence < other.sequence)
+
+
+def alike(one, other):
+    return (one.whence, one.callback, one.args, one.canceled) == (
+        other.whence,
+        other.callback,
+        other.args,
+        other.canceled,
+    )

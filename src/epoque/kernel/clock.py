@@ -17,11 +17,11 @@ def to_seconds(ns):
 
 
 def from_seconds(when):
-    """The first nanosecond, 1 at least, that is not before `when`: ``to_seconds(from_seconds(x)) >= x``."""
+    """The first nanosecond that is not before `when`: ``to_seconds(from_seconds(x)) >= x``, short of 292 years."""
     if when >= NEVER / 1e9:
         return NEVER
-    if when <= 1e-9:
-        return 1
+    if when <= -NEVER / 1e9:
+        return -NEVER
     ns = int(when * 1e9)
     while ns / 1e9 < when:  # the product was rounded down
         ns += 1

@@ -21,12 +21,12 @@ cdef double to_seconds(long long ns) noexcept:
 
 
 cdef long long from_seconds(double when) noexcept:
-    """The first nanosecond, 1 at least, that is not before `when`: ``to_seconds(from_seconds(x)) >= x``."""
+    """The first nanosecond that is not before `when`: ``to_seconds(from_seconds(x)) >= x``, short of 292 years."""
     cdef long long ns
     if when >= <double>NEVER / 1e9:
         return NEVER
-    if when <= 1e-9:
-        return 1
+    if when <= -<double>NEVER / 1e9:
+        return -NEVER
     ns = <long long>(when * 1e9)
     while <double>ns / 1e9 < when:  # the product was rounded down
         ns += 1

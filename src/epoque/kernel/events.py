@@ -45,7 +45,7 @@ def timerfd_open():
 
 
 def timerfd_arm(fd, deadline):
-    """Let the timer expire once, at `deadline` (nanoseconds of the monotonic clock, not 0)."""
+    """Let the timer expire once, at `deadline` (nanoseconds of the monotonic clock, above 0)."""
     if _has_timerfd:
         os.timerfd_settime_ns(fd, flags=_TFD_TIMER_ABSTIME, initial=deadline)
         return

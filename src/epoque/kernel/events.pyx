@@ -54,7 +54,7 @@ cdef int timerfd_open() except -2:
 
 
 cdef int timerfd_arm(int fd, long long deadline) except -1:
-    """Let the timer expire once, at `deadline` (nanoseconds of the monotonic clock, not 0)."""
+    """Let the timer expire once, at `deadline` (nanoseconds of the monotonic clock, above 0)."""
     cdef itimerspec value
     value.it_interval.tv_sec = value.it_interval.tv_nsec = 0
     value.it_value.tv_sec = deadline // 1_000_000_000
