@@ -20,6 +20,7 @@ from setuptools.command.build_ext import build_ext
 # Modules of epoque that have a .pxd header. Those in kernel/ are compiled from their .pyx twin.
 COMPILED = [
     "kernel.clock",
+    "kernel.fifo",
     "kernel.interp",
     "kernel.epoll",
     "kernel.sockets",

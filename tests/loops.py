@@ -6,12 +6,13 @@ Nothing here imports epoque unless epoque is the loop under test, so that the or
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
 import textwrap
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,26 +46,29 @@ def turn(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_forever()
 
 
-def spawn(code: str, *args: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.Popen[str]:
-    """Start code in a fresh interpreter that has `asyncio`, `new_loop` and `run` at hand; its output is piped, as text.
+@contextlib.contextmanager
+def spawn(code: str, *args: str, env: dict[str, str] | None = None, **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """Run code in a fresh interpreter that has `asyncio`, `new_loop` and `run` at hand; its output is piped, as text.
 
-    `env` is added to this process's environment, `options` go to subprocess.Popen.
+    `env` is added to this process's environment, `options` go to subprocess.Popen. The process is waited for at the
+    end of the with block, and killed first if the block raises.
     """
     head = "import asyncio, os, signal, socket, sys, threading, time\nfrom tests.loops import new_loop, run\n"
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     env = dict(os.environ, PYTHONPATH=path, EPOQUE_TEST_LOOP=LOOP, PYTHONFAULTHANDLER="1") | (env or {})
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
-    return subprocess.Popen([sys.executable, "-c", head + textwrap.dedent(code), *args], env=env, **options)
+    with subprocess.Popen([sys.executable, "-c", head + textwrap.dedent(code), *args], env=env, **options) as child:
+        try:
+            yield child
+        except BaseException:
+            child.kill()
+            raise
 
 
 def script(code: str, *args: str, timeout: float = 30, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run code as `spawn` does, to its end, for `timeout` seconds at most."""
     with spawn(code, *args, **options) as child:
-        try:
-            output, errors = child.communicate(timeout=timeout)
-        except BaseException:
-            child.kill()
-            raise
+        output, errors = child.communicate(timeout=timeout)
     return subprocess.CompletedProcess(child.args, child.returncode, output, errors)
 
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import faulthandler
 import importlib
@@ -39,7 +38,8 @@ def main(loop: str, fd: str, command: str) -> None:
                         channel.send("test", test=_short(case))
     else:
         suite = loader.loadTestsFromNames([f"{PACKAGE}.{name}" for name in json.load(sys.stdin)])
-        _adapt_helpers(stock=loop == "asyncio")
+        _close_loop_by_public_means()
+        loops.use_as_base(loop)
         suite.run(Result(channel, package.__path__[0]))
     channel.send("bye")
 
@@ -116,8 +116,8 @@ class Result(unittest.TestResult):
             self._outcome = fields
 
 
-def _adapt_helpers(*, stock: bool) -> None:
-    """Replace the loaded helpers that reach into the standard loop by ones that use its public API."""
+def _close_loop_by_public_means() -> None:
+    """Nearly every test cleans up with a helper that looks at the standard loop's `_default_executor`."""
     utils: Any = importlib.import_module(f"{PACKAGE}.utils")
     original = utils.TestCase.close_loop
 
@@ -130,27 +130,6 @@ def _adapt_helpers(*, stock: bool) -> None:
             loop.close()
 
     utils.TestCase.close_loop = staticmethod(close_loop)
-    if not stock:
-        _without_child_watcher("test_events", "UnixEventLoopTestsMixin", makes_loop=False)
-        _without_child_watcher("test_subprocess", "SubprocessWatcherMixin", makes_loop=True)
-
-
-def _without_child_watcher(module: str, mixin: str, *, makes_loop: bool) -> None:
-    """Undo a set-up that installs a child watcher (Python < 3.14): they serve the standard loop only."""
-    cls: Any = getattr(sys.modules.get(f"{PACKAGE}.{module}"), mixin, None)
-    if cls is None or "setUp" not in vars(cls):
-        return
-
-    def set_up(self: Any) -> None:
-        super(cls, self).setUp()
-        if makes_loop:
-            self.loop = asyncio.new_event_loop()
-            self.set_event_loop(self.loop)
-
-    def tear_down(self: Any) -> None:
-        super(cls, self).tearDown()
-
-    cls.setUp, cls.tearDown = set_up, tear_down
 
 
 if __name__ == "__main__":

@@ -1,64 +1,116 @@
-"""How is a whole process pointed at another event loop, and how is it known that a test used it?
+"""How is a whole process pointed at another event loop, and how is it known that a test made one?
 
-Everything in asyncio that makes a loop is replaced: the default policy, `SelectorEventLoop` and `EventLoop`.  Code that
-reaches for asyncio's private loop classes still gets those.
+Every way of asyncio to make a loop is replaced: the default policy, and the loop classes that tests name.  Child
+watchers, which only the standard loop uses, can still be installed but do nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import asyncio.base_events
+import asyncio.selector_events
 import asyncio.unix_events
 import functools
 import importlib
+import warnings
+from types import ModuleType
 from typing import Any
 
 NAMES = ("epoque", "asyncio", "uvloop")
 
 made = 0  # event loops of the kind under test made so far in this process
 
+_CLASSES = {"epoque": "EventLoop", "uvloop": "Loop"}
+_STOCK = (asyncio.BaseEventLoop, asyncio.selector_events.BaseSelectorEventLoop, asyncio.SelectorEventLoop)
+
 
 def use(name: str) -> None:
-    """Make `name`'s loop the one that asyncio's factories, classes and default policy give."""
-    stock = asyncio.SelectorEventLoop
-    loop = stock if name == "asyncio" else getattr(importlib.import_module(name), _CLASSES[name])
-    _count(loop, takes_selector=loop is stock)
-    if loop is stock:
+    """Make `name`'s loop the one that asyncio's default policy and `asyncio.SelectorEventLoop` give.
+
+    To be called before the modules with the tests are imported.
+    """
+    if name == "asyncio":
+        _count_stock()
         return
-    policy = importlib.import_module(name).EventLoopPolicy
-    for module in (asyncio, asyncio.unix_events):
-        for attribute in ("SelectorEventLoop", "EventLoop"):
-            if hasattr(module, attribute):
-                setattr(module, attribute, loop)
-        for attribute in ("DefaultEventLoopPolicy", "_DefaultEventLoopPolicy"):
-            if hasattr(module, attribute):
-                setattr(module, attribute, policy)
+    module = importlib.import_module(name)
+    _count(_loop_class(module))
+    _replace("SelectorEventLoop", _loop_class(module))
+    _replace("EventLoop", _loop_class(module))
+    _replace("DefaultEventLoopPolicy", module.EventLoopPolicy)
+    _replace("_DefaultEventLoopPolicy", module.EventLoopPolicy)
+    _idle_child_watchers(module.EventLoopPolicy)
 
 
-_CLASSES = {"epoque": "EventLoop", "uvloop": "Loop"}
+def use_as_base(name: str) -> None:
+    """Let `asyncio.BaseEventLoop()` give `name`'s loop too.
+
+    To be called after the modules with the tests are imported: a helper in them that derives from that class keeps it.
+    """
+    if name != "asyncio":
+        module = importlib.import_module(name)
+        _replace("BaseEventLoop", _loop_class(module))
+        _replace("BaseSelectorEventLoop", _loop_class(module))
 
 
 def about(name: str) -> str:
     """One line for the report: which loop this is."""
     if name == "asyncio":
         return "asyncio"
-    module: Any = importlib.import_module(name)
+    module = importlib.import_module(name)
     mode = {True: " compiled", False: " interpreted", None: ""}[getattr(module, "compiled", None)]
     return f"{name} {module.__version__}{mode}"
 
 
-def _count(loop: Any, *, takes_selector: bool) -> None:
+def _loop_class(module: ModuleType) -> Any:
+    return getattr(module, _CLASSES[module.__name__])
+
+
+def _replace(attribute: str, value: Any) -> None:
+    for module in (asyncio, asyncio.base_events, asyncio.selector_events, asyncio.unix_events):
+        if hasattr(module, attribute):
+            setattr(module, attribute, value)
+
+
+def _count(loop: Any) -> None:
     original = loop.__init__
 
     @functools.wraps(original)
     def counting(self: Any, selector: Any = None) -> None:
-        """Stock tests hand over a selector; other loops have their own and never see it."""
+        """Tests hand a selector to the standard loop; others have their own and never see it."""
         global made
         made += 1
-        if takes_selector:
-            original(self, selector)
-        else:
-            if selector is not None:
-                selector.close()
-            original(self)
+        if selector is not None:
+            selector.close()
+        original(self)
 
     loop.__init__ = counting
+
+
+def _count_stock() -> None:
+    """Tests derive loops of their own from BaseEventLoop, with internals replaced: those do not count."""
+    original = asyncio.BaseEventLoop.__init__
+
+    @functools.wraps(original)
+    def counting(self: Any) -> None:
+        global made
+        made += type(self) in _STOCK
+        original(self)
+
+    asyncio.BaseEventLoop.__init__ = counting  # type: ignore[method-assign]
+
+
+def _idle_child_watchers(policy: Any) -> None:
+    """Set-ups of many tests install a child watcher (Python < 3.14), though they are not about it."""
+
+    def set_child_watcher(self: Any, watcher: Any) -> None:
+        warnings.warn("child watchers are deprecated", DeprecationWarning, stacklevel=2)
+        self._child_watcher = watcher
+
+    def get_child_watcher(self: Any) -> Any:
+        warnings.warn("child watchers are deprecated", DeprecationWarning, stacklevel=2)
+        return getattr(self, "_child_watcher", None)
+
+    if hasattr(asyncio.unix_events, "BaseChildWatcher"):
+        asyncio.unix_events.BaseChildWatcher.attach_loop = lambda self, loop: None
+        policy.set_child_watcher = set_child_watcher
+        policy.get_child_watcher = get_child_watcher

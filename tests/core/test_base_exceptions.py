@@ -15,7 +15,7 @@ class Custom(BaseException):
 
 
 LEAVING = [KeyboardInterrupt, SystemExit]
-CONTAINED = [asyncio.CancelledError, GeneratorExit, Custom, ValueError, StopIteration]
+CONTAINED = [asyncio.CancelledError, GeneratorExit, Custom, ValueError]
 
 everywhere = pytest.mark.parametrize("place", PLACES)
 leaving = pytest.mark.parametrize("kind", LEAVING)
@@ -201,9 +201,6 @@ def exit_with(code):
 
 @contained
 def test_raised_in_a_task_it_is_the_tasks_own_affair(loop, kind):
-    if kind is StopIteration:
-        pytest.skip("a coroutine cannot raise StopIteration: Python makes it a RuntimeError")
-
     async def work():
         raise kind("on purpose")
 

@@ -225,12 +225,13 @@ def test_everything_still_works_in_debug_mode(debug):
 
 
 def test_a_loop_that_is_never_closed_is_warned_about_and_closed():
-    descriptors = open_descriptors()
-    loop = new_loop()
-    turn(loop)
-    with pytest.warns(ResourceWarning, match="unclosed event loop"):
-        del loop
+    def forget(loops):
+        turn(loops.pop())
         gc.collect()
+
+    descriptors = open_descriptors()
+    with pytest.warns(ResourceWarning, match="unclosed event loop"):
+        forget([new_loop()])
     assert open_descriptors() == descriptors
 
 

@@ -239,6 +239,19 @@ async def test_reset_of_a_connection_whose_writing_side_is_closed(attach):
     assert protocol.log == ["made", "lost"]
 
 
+@pytest.mark.asyncio_wrong("write_eof() raises the kernel's error")
+async def test_write_eof_into_a_reset_connection_is_quiet(attach):
+    transport, protocol, peer = await attach()
+    transport.pause_reading()
+    reset(peer)
+    await settle()
+    transport.write_eof()
+    transport.resume_reading()
+    assert isinstance(await protocol.lost(), GONE)
+    await settle()
+    assert protocol.log == ["made", "lost"]
+
+
 async def test_peer_gone_for_good_is_noticed_by_writing_to_a_half_open_connection(attach):
     transport, protocol, peer = await attach(KeepsOpen)
     peer.close()
@@ -289,8 +302,7 @@ async def test_closing_one_connection_in_the_callback_of_another_is_safe(attach)
         attached.append(await attach(overriding(Recorder, data_received=end_the_others)))
     for _, _, peer in attached:
         peer.send(b"hello")
-    for _, protocol, _ in attached[1:]:
-        await settle()
+    await settle(10)
     reached = [protocol for _, protocol, _ in attached if "data" in protocol.log]
     assert len(reached) == 1
     assert all(protocol.log == ["made", "lost"] for _, protocol, _ in attached if protocol not in reached)

@@ -10,6 +10,8 @@ import pytest
 
 from tests.net.peers import BufferedRecorder, Echo, Recorder, answering, needs_ipv6, raiser, reserved, unix_pair
 
+MPTCP = 262  # IPPROTO_MPTCP of Linux; not every build of Python has the name
+
 
 @pytest.mark.parametrize("protocol_class", [Recorder, BufferedRecorder])
 async def test_gives_the_transport_and_the_protocol_made_by_the_factory(loop, serve, protocol_class):
@@ -200,6 +202,23 @@ async def test_connected_socket_is_taken_over_and_made_nonblocking(loop, blockin
     assert await protocol.lost() is None
     assert near.fileno() == -1
     assert transport.is_closing()
+
+
+async def test_sockets_of_other_stream_protocols_pass_through(loop, serve):
+    """Multipath TCP (RFC 8684) on both sides, where the kernel has it."""
+    try:
+        listening, client = (socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP) for _ in range(2))
+    except OSError as exc:
+        pytest.skip(f"this kernel has no Multipath TCP: {exc}")
+    listening.bind(("127.0.0.1", 0))
+    served = await serve(Echo, sock=listening)
+    client.connect(served.address)
+    transport, protocol = await loop.create_connection(Recorder, sock=client)
+    assert transport.get_extra_info("socket").proto == MPTCP
+    transport.write(b"hello")
+    assert await protocol.receives(5) == b"hello"
+    transport.close()
+    await protocol.lost()
 
 
 async def test_socket_that_is_not_connected_fails_once(loop):

@@ -253,7 +253,7 @@ async def test_abort_in_a_callback_ends_the_connection_once(attach, callback):
     await asyncio.to_thread(recv_all, peer)
     assert await protocol.lost() is None
     await settle()
-    assert protocol.log.count("lost") == 1
+    assert protocol.log == ["made", "pause", *["resume"] * (callback == "resume_writing"), "lost"]
 
 
 async def test_nobody_is_told_to_resume_after_an_abort(attach):

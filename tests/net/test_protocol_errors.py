@@ -8,7 +8,18 @@ import contextlib
 import pytest
 
 from tests.loops import run
-from tests.net.peers import BufferedRecorder, Echo, Recorder, overriding, raiser, recv_all, recv_exactly, settle, tcp_pair
+from tests.net.peers import (
+    BufferedRecorder,
+    Echo,
+    Recorder,
+    overriding,
+    raiser,
+    recv_all,
+    recv_exactly,
+    reset,
+    settle,
+    tcp_pair,
+)
 
 CALLBACKS = [
     (Recorder, "data_received"),
@@ -176,3 +187,18 @@ def test_data_behind_an_interrupted_delivery_is_still_delivered(loop, sockets):
     assert protocol.story == ["made", "data"]
     transport.abort()
     run(loop, settle())
+
+
+@pytest.mark.asyncio_wrong("a failing write drops what is still to be read")
+def test_connection_lost_is_told_although_the_last_delivery_was_interrupted(loop, sockets):
+    near, far = tcp_pair()
+    special = overriding(Recorder, data_received=raiser(KeyboardInterrupt))
+    transport, protocol = run(loop, loop.create_connection(special, sock=near))
+    far.send(b"last words")
+    reset(far)
+    loop.call_soon(transport.write, bytes(1_000_000))  # fails before the data is read
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_forever()
+    run(loop, protocol.lost())
+    run(loop, settle())
+    assert protocol.log == ["made", "data", "lost"]

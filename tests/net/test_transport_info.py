@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import socket
 import warnings
@@ -77,6 +78,14 @@ async def test_socket_of_an_ended_connection_has_no_descriptor(attach):
     await end(transport, protocol)
     assert sock.fileno() == -1
     assert transport.get_extra_info("socket").fileno() == -1
+
+
+async def test_socket_can_be_asked_for_when_the_connection_has_ended(serve):
+    served = await serve()
+    served.connect().close()
+    protocol = await served.made.nth()
+    await protocol.lost()
+    assert protocol.transport.get_extra_info("socket").fileno() == -1
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("::1", marks=needs_ipv6)])
@@ -211,14 +220,11 @@ def test_transport_used_after_its_loop_closed_raises_at_most_an_exception(kind):
             transport, far = abandoned(kind)
             with far:
                 for name, *arguments in METHODS[start:] + METHODS[:start]:
-                    try:
+                    with contextlib.suppress(Exception):
                         getattr(transport, name)(*arguments)
-                    except Exception as exc:
-                        assert not isinstance(exc, MemoryError), name
-                sock = transport.get_extra_info("socket")
-                assert isinstance(sock.fileno(), int)
-                del transport, sock
+                del transport
                 gc.collect()
+                recv_all(far)  # raises if the socket stayed open
 
 
 async def test_watching_the_descriptor_of_a_transport_is_refused(loop, attach):

@@ -3,8 +3,6 @@ cimport cython
 from epoque.kernel cimport interp
 
 
-# A loop at work makes and drops handles all the time; the list saves the allocator's share of that.
-@cython.freelist(256)
 cdef class Handle:
     cdef object callback  # None once cancelled
     cdef object args  # tuple; None once cancelled

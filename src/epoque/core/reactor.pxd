@@ -15,6 +15,7 @@ from epoque.selector.source cimport Source
 cdef int READ
 cdef int WRITE
 cdef long long POLL
+cdef long long POLL_EVERY
 cdef bint _NAMED_BY_FACTORY
 cdef Py_ssize_t RECEIVE_SIZE
 
@@ -31,7 +32,8 @@ cdef class Reactor:
     cdef bint turning  # between enter() and leave(): there will be an end of the turn
     cdef bint debug
     cdef unsigned long thread  # that runs the loop, 0 when it does not run
-    cdef long forks  # interp.forks() of the process that the loop belongs to
+    cdef bint forked  # the loop was inherited by this process and has not run here yet
+    cdef long long polled  # time of the last look at the descriptors, in nanoseconds
     cdef Handle current  # being run, in debug mode
     cdef object previous_hooks  # sys.get_asyncgen_hooks() from before the run
     cdef int origin_depth  # coroutine origin tracking from before debug mode, -1 outside
@@ -45,6 +47,7 @@ cdef class Reactor:
     cdef sockets.Receiver get_receiver(self)
     cdef int enter(self) except -1
     cdef int leave(self) except -1
+    @cython.locals(now="long long")
     cdef int turn(self) except -1
     @cython.locals(held=bint, deadline="long long")
     cdef int sleep(self) except -1

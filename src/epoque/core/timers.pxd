@@ -1,7 +1,7 @@
 cimport cython
 
 from epoque.core.handle cimport Handle
-from epoque.kernel cimport clock
+from epoque.kernel cimport clock, fifo
 
 cdef long long NEVER
 
@@ -31,7 +31,7 @@ cdef class Timers:
     @cython.locals(last=TimerHandle, place=Py_ssize_t)
     cdef int remove(self, TimerHandle timer) except -1
     @cython.locals(timer=TimerHandle)
-    cdef int expire(self, long long now, list ready) except -1
+    cdef int expire(self, long long now, fifo.Fifo ready) except -1
     @cython.locals(heap=list, timer=TimerHandle)
     cdef int clear(self) except -1
     @cython.locals(heap=list, above=Py_ssize_t, parent=TimerHandle)

@@ -138,7 +138,7 @@ class Timers:
             self.sink(last, place)
 
     def expire(self, now, ready):
-        """Move every timer whose deadline is not after `now` to the list `ready`, in order."""
+        """Move every timer whose deadline is not after `now` to the queue `ready`, in order."""
         while self.heap:
             timer = self.first()
             if timer.deadline > now:

@@ -36,7 +36,7 @@ async def getaddrinfo(
     type: int = 0,
     proto: int = 0,
     flags: int = 0,
-) -> list[AddrInfo]:
+) -> list[Any]:
     """Return the 5-tuples (family, type, proto, canonname, sockaddr) of a host and port; see getaddrinfo(3).
 
     Raises socket.gaierror when there is no such name, RuntimeError on a closed loop.
@@ -150,7 +150,7 @@ async def _on_thread(loop: Any, ask: Callable[..., Any], *args: object) -> Any:
     if loop._resolver is None:
         loop._resolver = ThreadPoolExecutor(WORKERS, thread_name_prefix="epoque-resolver")
     waiter = loop.create_future()
-    loop._resolver.submit(_look_up, loop, waiter, ask, args)
+    loop._resolver.submit(_look_up, loop, [waiter], ask, args)
     answer, error = await waiter
     del waiter
     try:
@@ -161,7 +161,8 @@ async def _on_thread(loop: Any, ask: Callable[..., Any], *args: object) -> Any:
         del error  # its traceback refers to this frame
 
 
-def _look_up(loop: Any, waiter: asyncio.Future[Any], ask: Callable[..., Any], args: tuple[object, ...]) -> None:
+def _look_up(loop: Any, slot: list[asyncio.Future[Any]], ask: Callable[..., Any], args: tuple[object, ...]) -> None:
+    waiter = slot.pop()  # the pool's frame, to which an exception's traceback leads, still has the list
     if waiter.cancelled():
         return
     outcome: tuple[Any, BaseException | None]
@@ -174,7 +175,7 @@ def _look_up(loop: Any, waiter: asyncio.Future[Any], ask: Callable[..., Any], ar
     except RuntimeError:
         pass  # the loop was closed meanwhile, nobody waits any more
     finally:
-        del outcome  # the traceback of the exception in it refers to this frame
+        del outcome, waiter  # they lead to the exception, and its traceback to this frame
 
 
 def _deliver(waiter: asyncio.Future[Any], outcome: tuple[Any, BaseException | None]) -> None:

@@ -58,11 +58,12 @@ class Engine(sslproto.SSLProtocol):
         """The user's transport, until the connection is lost."""
         return self._app_transport
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: BaseException | None) -> None:
         """Keep the addresses for get_extra_info(), which answers from the stream as long as there is one."""
         state: Any = self
-        for name in ("sockname", "peername"):
-            state._extra[name] = state._transport.get_extra_info(name)
+        if state._transport is not None:
+            for name in ("sockname", "peername"):
+                state._extra[name] = state._transport.get_extra_info(name)
         super().connection_lost(exc)
 
     def resume_writing(self) -> None:

@@ -1,13 +1,14 @@
 """What a loop asks of the interpreter: contexts (PEP 567), signals that wait, threads, forks."""
 
 import os
+import weakref
 from contextvars import copy_context
 from threading import get_ident
 
-__all__ = ["call", "call_method", "check_signals", "copy", "copy_context", "forks", "thread_ident"]
+__all__ = ["call", "call_method", "check_signals", "copy", "copy_context", "tell_of_forks", "thread_ident"]
 
 thread_ident = get_ident
-_forks = 0
+_told = weakref.WeakSet()
 
 
 def call(context, callback, args):
@@ -29,14 +30,14 @@ def check_signals():
     """Run the Python signal handlers that are due. The bytecode loop does so by itself when nothing is compiled."""
 
 
-def forks():
-    """How many forks lie between this process and the one that imported epoque."""
-    return _forks
+def tell_of_forks(owner):
+    """Call ``owner._forked()`` in every child process that inherits `owner`, before anything else runs there."""
+    _told.add(owner)
 
 
 def _forked():
-    global _forks
-    _forks += 1
+    for owner in list(_told):
+        owner._forked()
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -1,6 +1,7 @@
 """What a loop asks of the interpreter: contexts (PEP 567), signals that wait, threads, forks."""
 
 import os
+import weakref
 
 from cpython.exc cimport PyErr_CheckSignals
 
@@ -10,7 +11,7 @@ cdef extern from *:
     static PyObject *epoque_call(PyObject *context, PyObject *callback, PyObject *args) {
         PyObject *result;
         if (PyContext_Enter(context) < 0) return NULL;
-        result = PyObject_Call(callback, args, NULL);
+        result = PyObject_Vectorcall(callback, PySequence_Fast_ITEMS(args), PyTuple_GET_SIZE(args), NULL);
         if (PyContext_Exit(context) < 0) { Py_XDECREF(result); return NULL; }
         return result;
     }
@@ -29,7 +30,7 @@ cdef extern from *:
     object PyContext_CopyCurrent()
     unsigned long PyThread_get_thread_ident() noexcept
 
-cdef long _forks = 0
+_told = weakref.WeakSet()
 
 
 cdef object copy_context():
@@ -53,17 +54,19 @@ cdef int check_signals() except -1:
     return 0
 
 
-cdef long forks() noexcept:
-    return _forks
-
-
 cdef unsigned long thread_ident() noexcept:
     return PyThread_get_thread_ident()
 
 
+cdef int tell_of_forks(object owner) except -1:
+    """Call ``owner._forked()`` in every child process that inherits `owner`, before anything else runs there."""
+    _told.add(owner)
+    return 0
+
+
 def _forked():
-    global _forks
-    _forks += 1
+    for owner in list(_told):
+        owner._forked()
 
 
 os.register_at_fork(after_in_child=_forked)

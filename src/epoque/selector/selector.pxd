@@ -14,7 +14,8 @@ cdef class Selector:
     cdef int position  # of the next one to deliver
     cdef int removals  # while this batch was being delivered: its events for unknown sources are explained by them
     cdef int ghosts  # events that nothing explains
-    cdef long forks  # interp.forks() of the process that opened the instance
+    cdef bint forked  # the instance belongs to our parent process
+    cdef object __weakref__
 
     cpdef Source find(self, int fd)
     @cython.locals(fd=int, missing=Py_ssize_t)

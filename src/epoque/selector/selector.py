@@ -27,7 +27,7 @@ __all__ = ["Selector", "Source"]
 class Selector:
     """The table of sources by descriptor, and the dispatch of batches."""
 
-    __slots__ = ("count", "forks", "generation", "ghosts", "position", "removals", "table")
+    __slots__ = ("__weakref__", "count", "forked", "generation", "ghosts", "position", "removals", "table")
 
     def __init__(self):
         self.table = []
@@ -36,7 +36,8 @@ class Selector:
         self.position = 0
         self.removals = 0
         self.ghosts = 0
-        self.forks = interp.forks()
+        self.forked = False
+        interp.tell_of_forks(self)
 
     def find(self, fd):
         """The source registered for `fd`, or None."""
@@ -46,7 +47,7 @@ class Selector:
 
     def add(self, source):
         """Watch `source`; OSError when the kernel cannot (EBADF; EPERM for a regular file) leaves nothing registered."""
-        if self.forks != interp.forks():
+        if self.forked:
             self.adopt()
         fd = source.fd
         missing = fd + 1 - len(self.table)
@@ -70,7 +71,7 @@ class Selector:
         """Make the kernel report what `source.interest` says, from now on."""
         if source.armed == source.interest:
             return 0
-        if self.forks != interp.forks():
+        if self.forked:
             self.adopt()
         if source.interest == 0:
             self.disarm(source)
@@ -90,7 +91,7 @@ class Selector:
 
     def verify(self, source):
         """Is the descriptor still the file that was armed? If not, let go of it and return False."""
-        if source.armed == 0 or self.forks != interp.forks():
+        if source.armed == 0 or self.forked:
             return True
         try:
             self.arm(source)
@@ -105,7 +106,7 @@ class Selector:
         """Stop watching `source`; one that is not registered is left as it is."""
         if source.generation == 0 or self.find(source.fd) is not source:
             return 0
-        if self.forks != interp.forks():
+        if self.forked:
             self.adopt()
         self.table[source.fd] = None
         source.generation = 0
@@ -163,7 +164,7 @@ class Selector:
 
     def adopt(self):
         """This process is a child of the one that opened the instance: leave that to the parent and open another."""
-        self.forks = interp.forks()
+        self.forked = False
         self.reopen()
 
     def rearm(self):
@@ -176,6 +177,9 @@ class Selector:
                 self.update(source)
             except OSError:
                 self.evict(source)
+
+    def _forked(self):
+        self.forked = True
 
     def close(self):
         for source in self.table:

@@ -497,6 +497,10 @@ class StreamTransport(Source):
         finally:
             self.release()
 
+    def _force_close(self, exc):
+        """What `asyncio.sslproto` calls when TLS fails: the connection ends with ``connection_lost(exc)``."""
+        self.lose(exc)
+
     def release(self):
         """Give everything back."""
         fd = self.fd

@@ -1,0 +1,8 @@
+cdef class Fifo:
+    cdef list _slots  # a ring; its length is a power of two, empty places hold None
+    cdef Py_ssize_t _head  # index of the first item
+    cdef Py_ssize_t _count  # items
+
+    cdef int append(self, object item) except -1
+    cdef object popleft(self)
+    cdef int clear(self) except -1

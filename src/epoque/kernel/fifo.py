@@ -1,0 +1,11 @@
+"""A queue whose `append` and `popleft` no other thread can split: the interpreter's deque. Interpreted twin."""
+
+from collections import deque
+
+__all__ = ["Fifo"]
+
+
+class Fifo(deque):
+    """First in, first out."""
+
+    __slots__ = ()

@@ -1,0 +1,68 @@
+"""A queue whose `append` and `popleft` no other thread can split: a ring that keeps its memory. Compiled twin.
+
+Neither runs Python code, so the GIL makes them atomic. A `collections.deque` does the same by method calls; a list must be
+allocated anew whenever it was emptied, which for a loop is every turn.
+"""
+
+from cpython.list cimport PyList_GET_SIZE
+
+cdef extern from *:
+    """
+    /* An empty place holds None. References move along with the items. */
+    static inline void epoque_put(PyObject *ring, Py_ssize_t index, PyObject *item) {
+        Py_INCREF(item);
+        PyList_SET_ITEM(ring, index, item);
+        Py_DECREF(Py_None);
+    }
+
+    static inline PyObject *epoque_take(PyObject *ring, Py_ssize_t index) {
+        PyObject *item = PyList_GET_ITEM(ring, index);
+        Py_INCREF(Py_None);
+        PyList_SET_ITEM(ring, index, Py_None);
+        return item;
+    }
+    """
+    void epoque_put(list ring, Py_ssize_t index, object item)
+    object epoque_take(list ring, Py_ssize_t index)
+
+cdef enum:
+    FIRST_SIZE = 64
+
+
+cdef class Fifo:
+    """First in, first out."""
+
+    def __cinit__(self):
+        self._slots = [None] * FIRST_SIZE
+        self._head = 0
+        self._count = 0
+
+    def __len__(self):
+        return self._count
+
+    cdef int append(self, object item) except -1:
+        cdef Py_ssize_t size = PyList_GET_SIZE(self._slots)
+        if self._count == size:
+            # Rotate so that the ring begins at index 0, then double it.
+            self._slots = self._slots[self._head :] + self._slots[: self._head] + [None] * size
+            self._head = 0
+            size *= 2
+        epoque_put(self._slots, (self._head + self._count) & (size - 1), item)
+        self._count += 1
+        return 0
+
+    cdef object popleft(self):
+        """The first item; the caller has seen that there is one."""
+        cdef object item = epoque_take(self._slots, self._head)
+        self._head = (self._head + 1) & (PyList_GET_SIZE(self._slots) - 1)
+        self._count -= 1
+        return item
+
+    cdef int clear(self) except -1:
+        # What dies with the items may append again.
+        slots = self._slots
+        self._slots = [None] * FIRST_SIZE
+        self._head = 0
+        self._count = 0
+        slots.clear()
+        return 0
