@@ -194,9 +194,13 @@ def test_connection_lost_is_told_although_the_last_delivery_was_interrupted(loop
     near, far = tcp_pair()
     special = overriding(Recorder, data_received=raiser(KeyboardInterrupt))
     transport, protocol = run(loop, loop.create_connection(special, sock=near))
-    far.send(b"last words")
-    reset(far)
-    loop.call_soon(transport.write, bytes(1_000_000))  # fails before the data is read
+
+    def write_into_a_reset_connection():
+        far.send(b"last words")
+        reset(far)
+        transport.write(bytes(1_000_000))  # fails before the data is read
+
+    loop.call_soon(write_into_a_reset_connection)
     with pytest.raises(KeyboardInterrupt):
         loop.run_forever()
     run(loop, protocol.lost())

@@ -56,10 +56,10 @@ cdef class Reactor:
     cdef int after_fork(self) except -1
     @cython.locals(fd=int, source=Source, watcher=Watcher, handle=Handle)
     cdef Handle watch(self, object fileobj, int direction, object callback, tuple args)
-    @cython.locals(fd=int, source=Source, watcher=Watcher)
+    @cython.locals(source=Source, watcher=Watcher)
     cdef bint unwatch(self, object fileobj, int direction, object handle) except -1
     @cython.locals(source=Source, watcher=Watcher)
-    cdef Watcher find_closed(self, object fileobj)
+    cdef Source find_source(self, object fileobj)
     cdef int check_closed(self) except -1
     cdef int check_running(self) except -1
     cdef int check_thread(self) except -1

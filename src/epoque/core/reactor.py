@@ -66,6 +66,7 @@ class Reactor:
         self.selector = EpollSelector()
         self.selector.add(self.queue.wakeup)
         self.signals = Signals(self, self.selector, self.queue)
+        self.signals.prepare()
         self.receiver = None
         self.closed = False
         self.stopping = False
@@ -392,43 +393,43 @@ class Reactor:
         return self.unwatch(fd, WRITE, handle)
 
     def _ensure_fd_no_transport(self, fd):
-        source = self.selector.find(watch.fileno(fd))
-        if source is not None and isinstance(source, asyncio.BaseTransport):
-            raise RuntimeError(f"File descriptor {watch.fileno(fd)!r} is used by transport {source!r}")
+        source = self.find_source(fd)
+        if source is not None and not isinstance(source, Watcher) and isinstance(source, asyncio.BaseTransport):
+            raise RuntimeError(f"File descriptor {source.fd!r} is used by transport {source!r}")
 
     def watch(self, fileobj, direction, callback, args):
         self.check_closed()
         fd = watch.fileno(fileobj)
-        if fd < 0:
-            raise ValueError(f"Invalid file descriptor: {fd}")
         handle = handles.new_handle(callback, args, self, interp.copy_context())
         source = self.selector.find(fd)
         if not isinstance(source, Watcher) or not self.selector.verify(source):
-            source = Watcher(fd, fileobj, self, self.selector, self.queue)
+            source = Watcher(fd, fileobj, self.selector, self.queue)
         watcher = source
         watcher.set(direction, handle)
         return handle
 
     def unwatch(self, fileobj, direction, handle):
-        if self.closed:
-            return False
-        fd = watch.fileno(fileobj)
-        source = self.selector.find(fd) if fd >= 0 else self.find_closed(fileobj)
-        if not isinstance(source, Watcher):
+        source = self.find_source(fileobj)
+        if self.closed or not isinstance(source, Watcher):
             return False
         watcher = source
         if handle is not None and handle is not (watcher.reader if direction == READ else watcher.writer):
             return False
         return watcher.clear(direction)
 
-    def find_closed(self, fileobj):
-        """The watcher of an object that was closed before it was removed, and so no longer knows its number."""
-        for source in self.selector.table:
-            if isinstance(source, Watcher):
-                watcher = source
-                if watcher.fileobj is fileobj:
-                    return watcher
-        return None
+    def find_source(self, fileobj):
+        """The source of a descriptor, or of an object that may have been closed since it was added."""
+        try:
+            return self.selector.find(watch.fileno(fileobj))
+        except OverflowError:
+            return None
+        except ValueError:
+            for source in self.selector.table:
+                if isinstance(source, Watcher):
+                    watcher = source
+                    if watcher.fileobj is fileobj:
+                        return watcher
+            raise
 
     # Signals.
 

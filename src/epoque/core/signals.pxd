@@ -30,11 +30,15 @@ cdef class Signals:
     cdef int user_fd  # the wake-up descriptor that was set before the run, or -1
     cdef bint active  # the loop runs, in the main thread
 
+    cdef int prepare(self) except -1
     cdef int add(self, int signum, object callback, tuple args) except -1
     cdef bint remove(self, int signum) except -1
     cdef int hold_handlers(self) except -1
     cdef int enter(self) except -1
     cdef int leave(self) except -1
+    cdef bint listen(self) except -1
+    cdef int rest(self) except -1
+    cdef int unlisten(self) except -1
     cdef bint hold(self) except -1
     cdef int release(self) except -1
     @cython.locals(handle=Handle)

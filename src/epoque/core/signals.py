@@ -26,7 +26,7 @@ from epoque.selector.source import Source
 
 __all__ = ["Signals", "check_handler", "check_signal"]
 
-_running = None  # the Signals of the loop that runs in the main thread
+_listening = None  # the Signals whose bell Python's C signal handler rings
 
 
 class Doorbell(Source):
@@ -73,6 +73,11 @@ class Signals:
         self.user_fd = -1
         self.active = False
 
+    def prepare(self):
+        """Open the pipe while there are descriptors, if this is the thread that gets signals."""
+        if threading.get_ident() == threading.main_thread().ident:
+            self.open_bell()
+
     def add(self, signum, callback, args):
         """`asyncio.loop.add_signal_handler`, after its checks."""
         handle = handles.new_handle(callback, args, self.loop, interp.copy_context())
@@ -93,6 +98,8 @@ class Signals:
                 raise RuntimeError(f"sig {signum} cannot be caught") from exc
             raise RuntimeError(str(exc)) from exc
         self.hold_handlers()
+        self.listen()
+        self.rest()
 
     def remove(self, signum):
         """`asyncio.loop.remove_signal_handler`, after its check: True if there was a handler."""
@@ -101,6 +108,7 @@ class Signals:
         self.hold_handlers()
         if signal.getsignal(signum) == self.on_signal:
             signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
+        self.rest()
         return True
 
     def hold_handlers(self):
@@ -113,31 +121,46 @@ class Signals:
             self.selector.add(self.door)
 
     def enter(self):
-        """The loop starts to run. Signals are the main thread's; elsewhere nothing happens."""
-        global _running
+        """The loop starts to run."""
+        self.active = self.listen()
+
+    def leave(self):
+        """The loop has stopped. Its handlers may still be called: what they put in line waits for the next run."""
+        self.active = False
+        self.rest()
+
+    def listen(self):
+        """Have Python's C handler ring our bell; False outside the main thread, whose signals are."""
+        global _listening
         if threading.get_ident() != threading.main_thread().ident:
-            return 0
+            return False
+        if _listening is self:
+            return True
         if self.bell is None:
             self.open_bell()
         try:
             self.user_fd = signal.set_wakeup_fd(self.write_fd, warn_on_full_buffer=False)
         except ValueError:  # the main thread of a sub-interpreter
-            return 0
-        self.active = True
-        _running = self
+            return False
+        _listening = self
+        return True
 
-    def leave(self):
-        """The loop has stopped: give the wake-up descriptor back."""
-        global _running
-        if not self.active:
+    def rest(self):
+        """While the loop does not run, only listen if there is something to hear and nobody else wants to."""
+        if not self.active and (not self.handlers or self.user_fd >= 0):
+            self.unlisten()
+
+    def unlisten(self):
+        """Give the wake-up descriptor back to whom it was taken from."""
+        global _listening
+        if _listening is not self or threading.get_ident() != threading.main_thread().ident:
             return 0
-        self.active = False
-        _running = None
+        _listening = None
         try:
             current = signal.set_wakeup_fd(self.user_fd)
         except (ValueError, OSError):  # closed meanwhile
             current = signal.set_wakeup_fd(-1)
-        if current not in (self.write_fd, -1):  # set by a callback: newer than ours
+        if current not in (self.write_fd, -1):  # set by somebody since: newer than ours
             signal.set_wakeup_fd(current)
         self.user_fd = -1
 
@@ -190,12 +213,13 @@ class Signals:
 
     def after_fork(self):
         """The child shares pipe and signalfd with its parent: take others."""
-        active = self.active
-        self.active = False
+        global _listening
+        if _listening is self:
+            _listening = None
+        self.user_fd = -1
         self.close_fds()
-        if self.handlers:
-            self.hold_handlers()
-        if active:
+        self.hold_handlers()
+        if self.active:
             self.enter()
 
     def close(self):
@@ -209,6 +233,7 @@ class Signals:
             self.handlers.clear()
         for signum in list(self.handlers):
             self.remove(signum)
+        self.unlisten()
         self.close_fds()
 
     def close_fds(self):
@@ -240,7 +265,7 @@ def check_signal(signum):
 
 def _forked():
     # Until its own loop runs, a child's signals must not ring the parent's bell.
-    if _running is not None and threading.get_ident() == threading.main_thread().ident:
+    if _listening is not None and threading.get_ident() == threading.main_thread().ident:
         signal.set_wakeup_fd(-1)
 
 

@@ -13,7 +13,6 @@ cdef unsigned int VERIFY_EVERY
 @cython.final
 cdef class Watcher(Source):
     cdef object fileobj  # as given to add_reader
-    cdef object loop
     cdef Selector selector
     cdef ReadyQueue queue
     cdef Handle reader  # None when only writing is watched
@@ -27,4 +26,4 @@ cdef class Watcher(Source):
     cdef bint clear(self, int direction) except -1
 
 
-cpdef int fileno(object fileobj) except? -1
+cpdef int fileno(object fileobj) except -1

@@ -5,24 +5,25 @@ another file, or for none while a duplicate keeps the old one alive (epoll(7), q
 old friend for ever; every now and then a busy watcher therefore asks whether its descriptor is still the one it was.
 """
 
+from epoque.core import debug
 from epoque.kernel.masks import READ, WRITE
 from epoque.selector.source import Source
 
 __all__ = ["Watcher", "fileno"]
 
 # An epoll_ctl() takes some 0.1 us; once in that many wake-ups it is lost in the noise, and a spin ends within a millisecond.
-VERIFY_EVERY = 256
+VERIFY_EVERY = 64
+LARGEST = 0x7FFF_FFFF  # descriptor: a C int
 
 
 class Watcher(Source):
     """The callbacks of one descriptor."""
 
-    __slots__ = ("fileobj", "loop", "queue", "reader", "selector", "wakeups", "writer")
+    __slots__ = ("fileobj", "queue", "reader", "selector", "wakeups", "writer")
 
-    def __init__(self, fd, fileobj, loop, selector, queue):
+    def __init__(self, fd, fileobj, selector, queue):
         Source.__init__(self, fd)
         self.fileobj = fileobj
-        self.loop = loop
         self.selector = selector
         self.queue = queue
         self.reader = None
@@ -32,9 +33,7 @@ class Watcher(Source):
     def on_ready(self, mask):
         self.wakeups += 1
         if self.wakeups % VERIFY_EVERY == 0 and not self.selector.verify(self):
-            self.loop.call_exception_handler(
-                {"message": f"File descriptor {self.fd} was closed while a reader or writer was registered for it"}
-            )
+            debug.logger.warning("File descriptor %d was closed while a reader or writer was registered for it", self.fd)
             return 0
         if mask & READ and self.reader is not None:
             self.schedule(self.reader, READ)
@@ -95,8 +94,13 @@ class Watcher(Source):
 
 
 def fileno(fileobj):
-    """The descriptor of an int or of an object with ``fileno()``; -1 if that is closed; ValueError for anything else."""
+    """The descriptor of an int or of an object with ``fileno()``; ValueError for anything else, and for negative ones."""
     try:
-        return int(fileobj) if isinstance(fileobj, int) else int(fileobj.fileno())
+        number = int(fileobj) if isinstance(fileobj, int) else int(fileobj.fileno())
     except (AttributeError, TypeError, ValueError):
         raise ValueError(f"Invalid file object: {fileobj!r}") from None
+    if number < 0:
+        raise ValueError(f"Invalid file descriptor: {number}")
+    if number > LARGEST:
+        raise OverflowError("Python int too large to convert to C int")
+    return number

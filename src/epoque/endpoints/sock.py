@@ -214,8 +214,8 @@ def _flat(buffer: memoryview) -> memoryview:
 
 async def _resolved(loop: Any, sock: socket.socket, address: Any) -> Any:
     """The address as connect(2) takes it: looked up for IP sockets, untouched for all others (Unix, vsock ...)."""
-    if sock.family not in (socket.AF_INET, socket.AF_INET6):
-        return address
+    if sock.family not in (socket.AF_INET, socket.AF_INET6) or not isinstance(address, (tuple, list)):
+        return address  # what is no address at all is refused by the socket
     kind, proto = sock.type, sock.proto
     if kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM) and proto not in (0, socket.IPPROTO_TCP, socket.IPPROTO_UDP):
         proto = 0  # getaddrinfo(3) does not know MPTCP, whose addresses are TCP's

@@ -18,11 +18,9 @@ cdef class Alarm(Source):
 
 cdef class EpollSelector(Selector):
     cdef epoll.Poller poller
-    cdef Alarm alarm  # None before the first deadline
+    cdef Alarm alarm  # None where there is no timerfd
 
     @cython.locals(fd=int, alarm=Alarm)
-    cdef bint set_alarm(self, long long deadline) except -1
+    cdef int open_alarm(self) except -1
     @cython.locals(poller=epoll.Poller)
     cdef int reopen(self) except -1
-    @cython.locals(alarm=Alarm)
-    cdef int drop_alarm(self) except -1

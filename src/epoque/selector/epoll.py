@@ -37,6 +37,8 @@ class EpollSelector(Selector):
         Selector.__init__(self)
         self.poller = epoll.Poller(FIRST_BATCH)
         self.alarm = None
+        # Now, not at the first deadline: by then the process may be out of descriptors.
+        self.open_alarm()
 
     def fileno(self):
         """The epoll instance, -1 once closed."""
@@ -48,28 +50,28 @@ class EpollSelector(Selector):
         self.position = self.count = 0
         if deadline == POLL:
             self.count = self.poller.wait(False)
-        elif deadline == NEVER or self.set_alarm(deadline):
+        elif deadline == NEVER:
             self.count = self.poller.wait(True)
-        else:
+        elif self.alarm is None:
             self.count = self.poller.wait_until(deadline, clock.monotonic_ns())
+        else:
+            if deadline < self.alarm.deadline:
+                events.timerfd_arm(self.alarm.fd, deadline)
+                self.alarm.deadline = deadline
+            self.count = self.poller.wait(True)
 
-    def set_alarm(self, deadline):
-        """See to it that a blocking wait ends at `deadline`; False where there is no timerfd."""
-        if self.alarm is None:
-            fd = events.timerfd_open()
-            if fd < 0:
-                return False
-            alarm = Alarm(fd)
-            try:
-                self.add(alarm)
-            except BaseException:
-                events.close(fd)
-                raise
-            self.alarm = alarm
-        if deadline < self.alarm.deadline:
-            events.timerfd_arm(self.alarm.fd, deadline)
-            self.alarm.deadline = deadline
-        return True
+    def open_alarm(self):
+        """Open the timerfd, if the system has such a thing."""
+        fd = events.timerfd_open()
+        if fd < 0:
+            return 0
+        alarm = Alarm(fd)
+        try:
+            self.add(alarm)
+        except BaseException:
+            events.close(fd)
+            raise
+        self.alarm = alarm
 
     def ident(self, index):
         return self.poller.ident(index)
@@ -94,16 +96,14 @@ class EpollSelector(Selector):
         self.poller.close()
         self.poller = poller
         self.count = self.position = 0
-        self.drop_alarm()  # a forked child shares the parent's timer and must not set it
-        self.rearm()
-
-    def drop_alarm(self):
-        alarm = self.alarm
-        if alarm is not None:
+        if self.alarm is not None:
+            # A forked child shares its parent's timer, and must not set it.
+            self.table[self.alarm.fd] = None
+            self.alarm.generation = 0
+            events.close(self.alarm.fd)
             self.alarm = None
-            self.table[alarm.fd] = None
-            alarm.generation = 0
-            events.close(alarm.fd)
+            self.open_alarm()
+        self.rearm()
 
     def close(self):
         Selector.close(self)

@@ -1,5 +1,7 @@
 cimport cython
 
+from epoque.kernel cimport interp
+
 cdef Py_ssize_t DEFAULT_HIGH
 
 
@@ -13,7 +15,7 @@ cdef class FlowControl:
 
     cpdef int set_limits(self, object high, object low) except -1
     cpdef int filled(self, Py_ssize_t size, object transport, object protocol, object loop) except -1
-    cpdef int drained(self, Py_ssize_t size, object transport, object protocol, object loop) except -1
+    cpdef int drained(self, Py_ssize_t size, object transport, object protocol, object loop, object context) except -1
 
 
-cdef int tell(object protocol, str name, object transport, object loop) except -1
+cdef int report(object exc, str name, object transport, object protocol, object loop) except -1

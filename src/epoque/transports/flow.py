@@ -1,5 +1,7 @@
 """When must a protocol stop writing? Water marks (no I/O here)."""
 
+from epoque.kernel import interp
+
 __all__ = ["FlowControl"]
 
 DEFAULT_HIGH = 64 * 1024  # bytes; asyncio's figure
@@ -30,24 +32,29 @@ class FlowControl:
         self.low = self.rest = low
 
     def filled(self, size, transport, protocol, loop):
-        """`size` bytes wait, after more came in."""
+        """`size` bytes wait, after more came in: tell the protocol on the spot, as part of its own ``write()``."""
         if size > self.most and not self.paused:
             self.paused = True
-            tell(protocol, "pause_writing", transport, loop)
+            try:
+                protocol.pause_writing()
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as exc:
+                report(exc, "pause_writing", transport, protocol, loop)
 
-    def drained(self, size, transport, protocol, loop):
-        """`size` bytes wait, after some left."""
+    def drained(self, size, transport, protocol, loop, context):
+        """`size` bytes wait, after some left: tell the protocol in the connection's context."""
         if self.paused and size <= self.rest:
             self.paused = False
-            tell(protocol, "resume_writing", transport, loop)
+            try:
+                interp.call(context, protocol.resume_writing, ())
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as exc:
+                report(exc, "resume_writing", transport, protocol, loop)
 
 
-def tell(protocol, name, transport, loop):
-    try:
-        getattr(protocol, name)()
-    except (SystemExit, KeyboardInterrupt):
-        raise
-    except BaseException as exc:
-        loop.call_exception_handler(
-            {"message": f"protocol.{name}() failed", "exception": exc, "transport": transport, "protocol": protocol}
-        )
+def report(exc, name, transport, protocol, loop):
+    loop.call_exception_handler(
+        {"message": f"protocol.{name}() failed", "exception": exc, "transport": transport, "protocol": protocol}
+    )

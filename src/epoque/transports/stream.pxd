@@ -36,10 +36,11 @@ cdef class StreamTransport(Source):
     cdef bint ending  # in loop.ending: to be called at the end of this turn
     cdef bint eof_received
     cdef bint eof_written
+    cdef bint eof_sent  # FIN
     cdef int lost  # 0; then 1, when connection_lost is in line, plus the writes dropped since
     cdef object __weakref__
 
-    cdef object get_socket(self, object default)
+    cdef object get_socket(self)
     cdef int read_on(self) except -1
     cdef int begin(self) except -1
     cdef int read_from_now_on(self) except -1
@@ -53,6 +54,10 @@ cdef class StreamTransport(Source):
     @cython.locals(size=Py_ssize_t)
     cdef int commit(self) except -1
     cdef int flush(self) except -1
+    cdef int flush_now(self) except -1
+    cdef int ask_for_turn_end(self) except -1
+    cdef int settle(self) except -1
+    cdef int finish(self) except -1
     cdef int count_lost_write(self) except -1
     cdef int write_failed(self, object exc) except -1
     cdef int note(self, object exc, str message) except -1

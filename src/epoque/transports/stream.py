@@ -45,6 +45,7 @@ class StreamTransport(Source):
         "context",
         "ending",
         "eof_received",
+        "eof_sent",
         "eof_written",
         "extra",
         "family",
@@ -83,6 +84,7 @@ class StreamTransport(Source):
         self.ending = False
         self.eof_received = False
         self.eof_written = False
+        self.eof_sent = False
         self.lost = 0
         self.protocol = protocol
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
@@ -108,17 +110,18 @@ class StreamTransport(Source):
         if name == "sockname":
             return self.sockname
         if name == "socket":
-            return self.get_socket(default)
+            return self.get_socket()
         if self.extra is None:
             return default
         return self.extra.get(name, default)
 
-    def get_socket(self, default):
+    def get_socket(self):
         if self.extra is None:
             self.extra = {}
         if "socket" not in self.extra:
-            if self.fd < 0:
-                return default
+            if self.sock is None and self.fd < 0:
+                self.sock = socket.socket(self.family, socket.SOCK_STREAM, self.proto)
+                self.sock.close()
             if self.sock is None:  # from here on the object owns the descriptor
                 self.sock = socket.socket(self.family, socket.SOCK_STREAM, self.proto, fileno=self.fd)
                 self.sock.setblocking(False)
@@ -148,9 +151,9 @@ class StreamTransport(Source):
             if self.interest:
                 self.loop.selector.update(self)
         if self.queue.size == 0:
-            self.lose(None)
+            self.finish()
         elif not self.interest & WRITE:
-            self.flush()
+            self.flush_now()
 
     def abort(self):
         """End the connection at once; what the kernel has not taken is lost."""
@@ -240,6 +243,7 @@ class StreamTransport(Source):
                 rounds += 1
         if mask & WRITE and self.interest & WRITE:
             self.flush()
+            self.settle()
 
     def receive(self):
         """One receive; True if data came."""
@@ -300,6 +304,8 @@ class StreamTransport(Source):
 
     def end_of_stream(self):
         """The peer sends no more. The protocol says whether we may still want to."""
+        if self.lost:  # the end of a connection that broke while we wrote, which connection_lost will tell
+            return 0
         if self.loop.debug:
             debug.logger.debug("%r received EOF", self)
         self.eof_received = True
@@ -399,9 +405,9 @@ class StreamTransport(Source):
             return
         self.eof_written = True
         if self.queue.size == 0:
-            sockets.shutdown(self.fd)
+            self.finish()
         elif not self.interest & WRITE:
-            self.flush()
+            self.flush_now()
 
     def commit(self):
         """Something was queued: decide when it leaves."""
@@ -409,8 +415,12 @@ class StreamTransport(Source):
         if self.interest & WRITE:
             self.flow.filled(size, self, self.protocol, self.loop)
         elif size > AT_ONCE or size > self.flow.most or not self.loop.turning:
-            self.flush()
-        elif not self.ending:
+            self.flush_now()
+        else:
+            self.ask_for_turn_end()
+
+    def ask_for_turn_end(self):
+        if not self.ending:
             self.ending = True
             self.loop.ending.append(self)
 
@@ -418,9 +428,18 @@ class StreamTransport(Source):
         self.ending = False
         if self.queue.size and not self.interest & WRITE:
             self.flush()
+        self.settle()
+
+    def flush_now(self):
+        """Send out of a call of the protocol's; what follows from it follows on the spot unless it calls the protocol."""
+        self.flush()
+        if self.flow.paused:
+            self.ask_for_turn_end()
+        else:
+            self.finish()
 
     def flush(self):
-        """Send what can be sent, and see what follows from that."""
+        """Send what the kernel takes, and watch for room for the rest."""
         try:
             self.queue.send(self.fd)
         except OSError as exc:
@@ -434,13 +453,21 @@ class StreamTransport(Source):
         elif self.interest & WRITE:
             self.interest &= ~WRITE
             self.loop.selector.update(self)
-        if self.flow.paused:
-            self.flow.drained(self.queue.size, self, self.protocol, self.loop)
-        if self.queue.size == 0 and self.lost == 0:  # resume_writing() may have written or aborted
-            if self.closing:
-                self.lose(None)
-            elif self.eof_written:
-                sockets.shutdown(self.fd)
+
+    def settle(self):
+        """After the loop's own flush: resume the protocol's writing, and end what was to end when all is sent."""
+        if self.flow.paused and self.lost == 0:
+            self.flow.drained(self.queue.size, self, self.protocol, self.loop, self.context)
+        self.finish()
+
+    def finish(self):
+        if self.queue.size or self.lost:
+            return 0
+        if self.closing:
+            self.lose(None)
+        elif self.eof_written and not self.eof_sent:
+            self.eof_sent = True
+            sockets.shutdown(self.fd)
 
     def count_lost_write(self):
         if self.lost >= constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES:
@@ -493,6 +520,10 @@ class StreamTransport(Source):
             self.interest = last
             while self.interest & READ and self.receive():
                 pass
+        except (SystemExit, KeyboardInterrupt):
+            self.loop.schedule(self._call_connection_lost, (exc, last), self.loop.context)
+            raise
+        try:
             interp.call_method(self.context, self.protocol, "connection_lost", exc)
         finally:
             self.release()
