@@ -39,6 +39,7 @@ COMPILED = [
     "core.reactor",
     "transports.flow",
     "transports.sendqueue",
+    "transports.base",
     "transports.stream",
     "transports.listener",
 ]
@@ -62,7 +63,7 @@ To install the interpreted form of epoque instead, set EPOQUE_PURE=1 in the envi
 def pure() -> bool:
     """Is this a build without extension modules, because asked for or because the platform cannot have them?"""
     asked = os.environ.get("EPOQUE_PURE", "0") not in ("", "0")
-    return asked or sys.implementation.name != "cpython" or os.name != "posix"
+    return asked or sys.implementation.name != "cpython" or sys.platform != "linux"
 
 
 def source(module: str) -> str:

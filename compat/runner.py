@@ -1,7 +1,8 @@
 """How do tests get run so that each gives exactly one outcome, whatever it does?  Drives a suite's workers.
 
 A worker runs many tests and tells when each starts and stops.  One that says nothing for too long is ended, one that
-dies has ended itself; either way the test it was in gets that as its outcome and a new worker goes on with the rest.
+dies has ended itself; either way the test it was in gets that as its outcome and a new worker goes on with the rest.  A
+new one goes on after a failed test too: the garbage, threads and signal handlers it leaves behind have failed others.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,19 +68,22 @@ def run(module: str, groups: list[list[str]], settings: Settings) -> Results:
 def _run_worker(worker: Worker, results: Results, show: Show) -> None:
     current = ""
     fixtures: dict[str, Event] = {}
-    for event in worker.events():
-        kind = event.pop("event")
-        if kind == "start":
-            current = event["test"]
-        elif kind == "stop":
-            current = ""
-            results.outcomes[event["test"]] = Outcome(**event)
-        elif kind == "fixture":
-            fixtures[event["test"]] = event
-            results.notes.append(f"{event['test']}: {Outcome(**event).text}")
-        elif kind == "hello":
-            results.about = event["about"]
-        show({"event": kind, **event})
+    with contextlib.closing(worker.events()) as events:
+        for event in events:
+            kind = event.pop("event")
+            show({"event": kind, **event})
+            if kind == "start":
+                current = event["test"]
+            elif kind == "stop":
+                current = ""
+                results.outcomes[event["test"]] = outcome = Outcome(**event)
+                if outcome.failed:
+                    return
+            elif kind == "fixture":
+                fixtures[event["test"]] = event
+                results.notes.append(f"{event['test']}: {Outcome(**event).text}")
+            elif kind == "hello":
+                results.about = event["about"]
     for outcome in _lost(worker, current, fixtures, results):
         results.outcomes[outcome.test] = outcome
         show({"event": "stop", "test": outcome.test, "status": outcome.status})
@@ -117,7 +121,7 @@ class Worker:
     def output(self) -> str:
         return self._output.decode("utf-8", "replace")
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Generator[Event, None, None]:
         """Start the process and give its events until it has ended; it leaves no process of its own behind."""
         receive, send = os.pipe()
         with contextlib.ExitStack() as stack:

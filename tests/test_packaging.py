@@ -88,7 +88,7 @@ def test_pure_wheel_from_sdist(sdist: Path, tmp_path: Path) -> None:
     checked("-m", "pip", "wheel", *options, sdist, cwd=tmp_path, EPOQUE_PURE="1")
     (wheel,) = tmp_path.glob("*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert wheel_names(wheel) == sources(".py", ".pxd", ".typed")
+    assert wheel_names(wheel) == sources(".py", ".pyi", ".pxd", ".typed")
 
 
 @pytest.mark.skipif("EPOQUE_TEST_WHEEL" not in os.environ, reason="takes minutes: set EPOQUE_TEST_WHEEL=1")
@@ -101,7 +101,7 @@ def test_compiled_wheel_from_sdist(sdist: Path, tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     compiled: list[str] = runpy.run_path(str(ROOT / "setup.py"))["COMPILED"]
     extensions = {f"epoque/{name.replace('.', '/')}{SUFFIX}" for name in compiled}
-    assert wheel_names(wheel) == sources(".py", ".pxd", ".typed") | extensions
+    assert wheel_names(wheel) == sources(".py", ".pyi", ".pxd", ".typed") | extensions
 
     checked("-m", "venv", tmp_path / "venv", cwd=tmp_path)
     checked("-m", "pip", f"--python={tmp_path / 'venv'}", "install", "-q", "--no-index", wheel, cwd=tmp_path)

@@ -33,10 +33,11 @@ def describe(error: BaseException, inside: str) -> dict[str, str]:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename.startswith(inside)] or list(frames)
     where = f"{os.path.basename(own[-1].filename)}:{own[-1].lineno}" if own else ""
+    message = str(error) or (f"in {frames[-1].name}()" if frames else "")
     text = "".join(traceback.format_exception(error))
     return {
         "exception": type(error).__qualname__,
-        "message": clip(str(error)),
+        "message": clip(message),
         "where": where,
         "trace": text if len(text) <= LIMIT else text[: LIMIT // 2] + "\n...\n" + text[-LIMIT // 2 :],
     }

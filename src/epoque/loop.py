@@ -5,21 +5,16 @@ from __future__ import annotations
 import asyncio
 import warnings
 import weakref
-from typing import TYPE_CHECKING
 
 from epoque.core import asyncgens, exceptions, executors
 from epoque.core.reactor import Reactor
 from epoque.endpoints import names, sock, tcp, tls, unix
 
-if TYPE_CHECKING:
-    # The reactor is written for the compiler and says nothing about types; its methods are those of asyncio's own loop.
-    from asyncio.base_events import BaseEventLoop as Reactor  # type: ignore[no-redef]  # noqa: F811
-
 __all__ = ["EventLoop"]
 
 
 class EventLoop(Reactor, asyncio.AbstractEventLoop):
-    """An event loop over epoll or kqueue. All of it is asyncio's interface; see the documentation of asyncio's loop.
+    """An event loop over epoll. All of it is asyncio's interface; see the documentation of asyncio's loop.
 
     Methods of AbstractEventLoop that are not listed here raise NotImplementedError.
     """
@@ -93,6 +88,4 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
                 self.close()
 
     def __repr__(self) -> str:
-        return (
-            f"<{type(self).__name__} running={self.is_running()} closed={self.is_closed()} debug={self.get_debug()}>"
-        )
+        return f"<{type(self).__name__} running={self.is_running()} closed={self.is_closed()} debug={self.get_debug()}>"

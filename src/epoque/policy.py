@@ -4,8 +4,8 @@ By a loop factory (`new_event_loop`), by asyncio's event loop policy (`EventLoop
 stands in for `asyncio.run`. A factory needs no global state; a policy reaches programs that take no factory. asyncio
 deprecates policies from 3.14 on and drops them in 3.16 (gh-127949); `install` works there too.
 
-Where the system has neither epoll nor kqueue (Windows, WebAssembly) `EventLoop` is the class of asyncio's own default
-loop, and the first `new_event_loop()` says so in a RuntimeWarning.
+Where the system has no epoll (macOS and the BSDs until the kqueue selector is there; Windows) `EventLoop` is the
+class of asyncio's own default loop, and the first `new_event_loop()` says so in a RuntimeWarning.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["EventLoop", "EventLoopPolicy", "install", "new_event_loop", "run"]
 
 T = TypeVar("T")
 
-_supported = hasattr(select, "epoll") or hasattr(select, "kqueue")
+_supported = hasattr(select, "epoll")
 _warned = False
 
 if TYPE_CHECKING or _supported:
@@ -45,7 +45,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     if not (_supported or _warned):
         _warned = True
         warnings.warn(
-            "epoque needs epoll or kqueue, and this system has neither: asyncio's own event loop runs instead",
+            "epoque needs epoll, which this system has not: asyncio's own event loop runs instead",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -25,7 +25,7 @@ def get_exception_handler(loop: EventLoop) -> Handler | None:
 
 
 def set_exception_handler(loop: EventLoop, handler: Handler | None) -> None:
-    """Let ``handler(loop, context)`` hear of exceptions; None restores the default. TypeError if it cannot be called."""
+    """Let ``handler(loop, context)`` hear of exceptions; None restores the default. TypeError if not callable."""
     if handler is not None and not callable(handler):
         raise TypeError(f"A callable object or None is expected, got {handler!r}")
     loop._exception_handler = handler
@@ -48,8 +48,10 @@ def default_exception_handler(loop: EventLoop, context: dict[str, Any]) -> None:
 
 
 def call_exception_handler(loop: EventLoop, context: dict[str, Any]) -> None:
-    """Report `context`: ``message``, and where they apply ``exception``, ``future``, ``task``, ``handle``, ``protocol``,
-    ``transport``, ``socket``, ``asyncgen``.
+    """Report `context`.
+
+    Its keys are ``message`` and, where they apply, ``exception``, ``future``, ``task``, ``handle``, ``protocol``,
+    ``transport``, ``socket`` and ``asyncgen``.
 
     A handler that fails is reported to the default one. Only SystemExit and KeyboardInterrupt come out.
     """

@@ -61,7 +61,9 @@ async def shutdown_default_executor(loop: EventLoop, timeout: float | None = Non
             await done
     except TimeoutError:
         warnings.warn(
-            f"The executor did not finishing joining its threads within {timeout} seconds.", RuntimeWarning, stacklevel=2
+            f"The executor did not finishing joining its threads within {timeout} seconds.",
+            RuntimeWarning,
+            stacklevel=2,
         )
         loop._default_executor.shutdown(wait=False)
     else:

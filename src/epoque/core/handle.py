@@ -1,6 +1,7 @@
 """What is a scheduled callback? `Handle`, the only place that runs one, and that decides what becomes of its exception.
 
-A handle passes for `asyncio.Handle` by way of ``__class__``: a compiled class cannot inherit from one written in Python.
+A handle passes for `asyncio.Handle` by way of ``__class__``: a compiled class cannot inherit from one written in
+Python.
 """
 
 import asyncio

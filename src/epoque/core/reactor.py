@@ -1,9 +1,9 @@
 """In what order does everything happen? `Reactor`: one turn after the other.
 
-A turn: wait for events (without blocking if anything is ready), deliver them, move due timers to the
-ready queue, run exactly the handles that are ready by then, and let transports send what this turn wrote. What
-the handles schedule runs in the next turn, after another look at the descriptors: no chain of callbacks starves I/O, and no
-flood of I/O starves the timers.
+A turn: wait for events (without blocking if anything is ready), deliver them, move due timers to the ready queue, run
+exactly the handles that are ready by then, and let transports send what this turn wrote. What the handles schedule
+runs in the next turn, after another look at the descriptors: no chain of callbacks starves I/O, and no flood of I/O
+starves the timers.
 
 Only KeyboardInterrupt and SystemExit leave a turn. Whatever had not been delivered or run stays first in line.
 """
@@ -20,7 +20,7 @@ from epoque.core.signals import Signals, check_handler, check_signal
 from epoque.core.timers import Timers
 from epoque.core.watch import Watcher
 from epoque.kernel import clock, interp, sockets
-from epoque.kernel.masks import NEVER, POLL, READ, WRITE
+from epoque.kernel.masks import POLL, READ, WRITE
 from epoque.selector.epoll import EpollSelector
 
 __all__ = ["Reactor"]
@@ -28,8 +28,9 @@ __all__ = ["Reactor"]
 # Bytes one recv() can bring; asyncio's figure. The buffer is shared by all transports of a loop.
 RECEIVE_SIZE = 256 * 1024
 
-# Nanoseconds that callbacks may take before the descriptors are looked at again. One turn with a system call in it is longer; turns
-# in which tasks only hand over to each other are shorter, and a look (0.07 us) at each would cost them a third.
+# Nanoseconds that callbacks may take before the descriptors are looked at again. One turn with a system call in it is
+# longer; turns in which tasks only hand over to each other are shorter, and a look (0.07 us) at each would cost them
+# a third.
 POLL_EVERY = 1_000
 
 _NAMED_BY_FACTORY = sys.version_info >= (3, 14)
@@ -339,7 +340,7 @@ class Reactor:
         self.forked = True
 
     def close(self):
-        """Drop everything that is scheduled, and all descriptors of the loop. It must not run; closing twice is harmless."""
+        """Drop all that is scheduled, and the loop's descriptors. It must not run; closing twice is harmless."""
         if self.is_running():
             raise RuntimeError("Cannot close a running event loop")
         if self.closed:
@@ -359,8 +360,8 @@ class Reactor:
     def add_reader(self, fd, callback, *args):
         """Call ``callback(*args)`` whenever `fd` (a descriptor, or an object with ``fileno()``) can be read.
 
-        An earlier callback is replaced. ValueError for what is no descriptor, RuntimeError if a transport uses it, OSError
-        where the kernel cannot watch it (EBADF; EPERM for regular files, epoll_ctl(2)).
+        An earlier callback is replaced. ValueError for what is no descriptor, RuntimeError if a transport uses it,
+        OSError where the kernel cannot watch it (EBADF; EPERM for regular files, epoll_ctl(2)).
         """
         self._ensure_fd_no_transport(fd)
         self.watch(fd, READ, callback, args)
@@ -436,8 +437,8 @@ class Reactor:
     def add_signal_handler(self, sig, callback, *args):
         """Call ``callback(*args)`` in the loop when signal number `sig` comes. Main thread only.
 
-        TypeError for a coroutine function or a `sig` that is no int, ValueError for a number that is no signal, RuntimeError
-        outside the main thread and for signals that cannot be caught.
+        TypeError for a coroutine function or a `sig` that is no int, ValueError for a number that is no signal,
+        RuntimeError outside the main thread and for signals that cannot be caught.
         """
         check_handler(sig, callback)
         self.check_closed()

@@ -19,8 +19,8 @@ class ReadyQueue:
     def put_threadsafe(self, handle):
         """Put `handle` in line from wherever we are, and wake the loop if it sleeps.
 
-        The loop says that it is idle and then looks at the queue; we put into the queue and then look whether it is idle. One of
-        the two sees the other, and one ring per sleep is enough.
+        The loop says that it is idle and then looks at the queue; we put into the queue and then look whether it is
+        idle. One of the two sees the other, and one ring per sleep is enough.
         """
         self.handles.append(handle)
         if self.idle:

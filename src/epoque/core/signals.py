@@ -1,10 +1,11 @@
 """How does a Unix signal become a callback, without being lost, stolen or inherited?
 
-While callbacks run, signals arrive as in any Python program: the C handler of `signal` marks them, writes a byte to the wake-up
-descriptor (`signal.set_wakeup_fd`), and the interpreter soon calls the Python handler, which here puts the callback in line.
-That also works when another thread receives the signal. Only around a wait are the signals that have a handler blocked and
-read from a signalfd instead (signalfd(2)), so that between the last look and the wait none can slip in unnoticed. They are
-unblocked before any callback runs: children, threads and `subprocess.Popen` never inherit a blocked signal.
+While callbacks run, signals arrive as in any Python program: the C handler of `signal` marks them, writes a byte to
+the wake-up descriptor (`signal.set_wakeup_fd`), and the interpreter soon calls the Python handler, which here puts
+the callback in line. That also works when another thread receives the signal. Only around a wait are the signals that
+have a handler blocked and read from a signalfd instead (signalfd(2)), so that between the last look and the wait none
+can slip in unnoticed. They are unblocked before any callback runs: children, threads and `subprocess.Popen` never
+inherit a blocked signal.
 
 The descriptors are doorbells. The byte in the pipe matters only when somebody else has put a handler of his own on the
 signal since (`signal.signal`): then his handler runs, and the byte is what tells us.

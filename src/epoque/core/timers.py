@@ -1,8 +1,9 @@
 """What is due next? Timers in a 4-ary heap, ordered by deadline and, for equal ones, by the order of their making.
 
-Every handle knows its place in the heap, so that `cancel` takes it out at once: nothing cancelled lies about to be swept later,
-and the memory of a cancelled timer is free when its owner lets go of it. Four children per node make the heap half as deep as
-two would; cancelling and adding timers mostly touches the leaves (a timeout is usually cancelled long before it is due).
+Every handle knows its place in the heap, so that `cancel` takes it out at once: nothing cancelled lies about to be
+swept later, and the memory of a cancelled timer is free when its owner lets go of it. Four children per node make the
+heap half as deep as two would; cancelling and adding timers mostly touches the leaves (a timeout is usually cancelled
+long before it is due).
 """
 
 import asyncio

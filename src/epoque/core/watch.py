@@ -1,7 +1,7 @@
 """Who watches a bare descriptor? `add_reader` and `add_writer`: one source with up to two callbacks.
 
-Nothing is known here of what the descriptor is, and its owner may close it without a word. If the number then stands for
-another file, or for none while a duplicate keeps the old one alive (epoll(7), question 6), the kernel reports an
+Nothing is known here of what the descriptor is, and its owner may close it without a word. If the number then stands
+for another file, or for none while a duplicate keeps the old one alive (epoll(7), question 6), the kernel reports an
 old friend for ever; every now and then a busy watcher therefore asks whether its descriptor is still the one it was.
 """
 
@@ -11,7 +11,8 @@ from epoque.selector.source import Source
 
 __all__ = ["Watcher", "fileno"]
 
-# An epoll_ctl() takes some 0.1 us; once in that many wake-ups it is lost in the noise, and a spin ends within a millisecond.
+# An epoll_ctl() takes some 0.1 us; once in that many wake-ups it is lost in the noise, and a spin ends within a
+# millisecond.
 VERIFY_EVERY = 64
 LARGEST = 0x7FFF_FFFF  # descriptor: a C int
 
@@ -33,7 +34,9 @@ class Watcher(Source):
     def on_ready(self, mask):
         self.wakeups += 1
         if self.wakeups % VERIFY_EVERY == 0 and not self.selector.verify(self):
-            debug.logger.warning("File descriptor %d was closed while a reader or writer was registered for it", self.fd)
+            debug.logger.warning(
+                "File descriptor %d was closed while a reader or writer was registered for it", self.fd
+            )
             return 0
         if mask & READ and self.reader is not None:
             self.schedule(self.reader, READ)
@@ -94,7 +97,7 @@ class Watcher(Source):
 
 
 def fileno(fileobj):
-    """The descriptor of an int or of an object with ``fileno()``; ValueError for anything else, and for negative ones."""
+    """The descriptor of an int or an object with ``fileno()``; ValueError for anything else, and for negative ones."""
     try:
         number = int(fileobj) if isinstance(fileobj, int) else int(fileobj.fileno())
     except (AttributeError, TypeError, ValueError):

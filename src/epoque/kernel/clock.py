@@ -1,7 +1,7 @@
 """The monotonic clock in nanoseconds: CLOCK_MONOTONIC, clock_gettime(2); the clock of `time.monotonic()`.
 
-A loop shows times as float seconds and keeps them as integers; both conversions stand here, so that neither can make a timer
-early by a rounding.
+A loop shows times as float seconds and keeps them as integers; both conversions stand here, so that neither can make
+a timer early by a rounding.
 """
 
 from time import monotonic_ns

@@ -69,7 +69,7 @@ class Poller:
         return len(pairs)
 
     def wait_until(self, deadline, now):
-        """As a blocking `wait`, no longer than to `deadline`; for systems without timerfd. Rounds up to milliseconds."""
+        """As a blocking `wait`, at most to `deadline`, in milliseconds rounded up; for systems without timerfd."""
         if deadline == NEVER:
             return self.wait(True)
         pairs = self._epoll.poll(max(0.0, (deadline - now) / 1e9), self._capacity)

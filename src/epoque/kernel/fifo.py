@@ -4,8 +4,4 @@ from collections import deque
 
 __all__ = ["Fifo"]
 
-
-class Fifo(deque):
-    """First in, first out."""
-
-    __slots__ = ()
+Fifo = deque

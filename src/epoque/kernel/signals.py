@@ -1,7 +1,7 @@
 """A set of signals to hold back and to read from a descriptor: signalfd(2), pthread_sigmask(3). Interpreted twin.
 
-The standard library has no signalfd; ctypes asks the C library for it. Where that fails nothing is held back, and a signal
-that comes during a wait interrupts it instead.
+The standard library has no signalfd; ctypes asks the C library for it. Where that fails nothing is held back, and a
+signal that comes during a wait interrupts it instead.
 """
 
 import ctypes

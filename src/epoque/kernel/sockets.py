@@ -1,7 +1,7 @@
 """Operations on a non-blocking stream socket: recv(2), send(2), sendmsg(2), accept4(2), shutdown(2). Interpreted twin.
 
-Sockets are named by descriptor, so that a transport need not hold a `socket.socket`. read(2) and write(2) on a socket are
-recv(2) and send(2) without flags; Python ignores SIGPIPE.
+Sockets are named by descriptor, so that a transport need not hold a `socket.socket`. read(2) and write(2) on a socket
+are recv(2) and send(2) without flags; Python ignores SIGPIPE.
 """
 
 import contextlib

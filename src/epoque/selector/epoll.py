@@ -1,8 +1,8 @@
 """How does Linux say what is ready? epoll(7) for descriptors, one timerfd for the deadline.
 
-The timer is absolute, on the monotonic clock, and watched edge-triggered, so it is never read. It is set only when the loop is
-about to block for longer than it is already armed for or shorter: a deadline that moves back (a timer cancelled, one more added
-behind) costs no system call but at most one early, empty wake-up.
+The timer is absolute, on the monotonic clock, and watched edge-triggered, so it is never read. It is set only when
+the loop is about to block for longer than it is already armed for or shorter: a deadline that moves back (a timer
+cancelled, one more added behind) costs no system call but at most one early, empty wake-up.
 """
 
 from epoque.kernel import clock, epoll, events

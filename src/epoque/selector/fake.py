@@ -40,8 +40,8 @@ class RecordingSource(Source):
 class FakeSelector(Selector):
     """A selector whose events come from `script`.
 
-    ``kernel`` maps each registered fd to (generation, mask), as an epoll instance would hold it; ``log`` lists the calls that
-    would have been system calls; ``waits`` lists the deadlines.
+    ``kernel`` maps each registered fd to (generation, mask), as an epoll instance would hold it; ``log`` lists the
+    calls that would have been system calls; ``waits`` lists the deadlines.
     """
 
     __slots__ = ("batches", "current", "kernel", "log", "refused", "waits")
@@ -69,7 +69,8 @@ class FakeSelector(Selector):
         self.waits.append(deadline)
         batch = self.batches.pop(0) if self.batches else []
         self.current = [
-            (fd | (self.kernel[fd][0] if generation is None else generation) << 32, mask) for fd, generation, mask in batch
+            (fd | (self.kernel[fd][0] if generation is None else generation) << 32, mask)
+            for fd, generation, mask in batch
         ]
         self.position = 0
         self.count = len(self.current)

@@ -3,9 +3,6 @@ cimport cython
 from epoque.kernel cimport interp
 from epoque.selector.source cimport Source
 
-cdef int READ
-cdef int WRITE
-
 
 cdef class Selector:
     cdef list table  # fd -> Source or None

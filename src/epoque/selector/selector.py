@@ -1,16 +1,16 @@
 """Which source does an event belong to, and does it still want it?
 
-An event names a descriptor, and descriptors are reused: between the fetching of a batch and the dispatch of its last event a
-callback may have closed, replaced or paused any source. Each registration has a generation, which the kernel carries with
-the events; an event is delivered only if source, generation and interest still match.
+An event names a descriptor, and descriptors are reused: between the fetching of a batch and the dispatch of its last
+event a callback may have closed, replaced or paused any source. Each registration has a generation, which the kernel
+carries with the events; an event is delivered only if source, generation and interest still match.
 
 What follows from that:
 - A paused source is disarmed only when an event for it arrives; pausing and resuming within a quiet time costs nothing.
 - A registration can outlive its source in the kernel: a descriptor closed behind our back while a duplicate of it lives
-  (epoll(7), question 6) goes on to report, and nobody can name it any more. Such a ghost is known by its generation, and
-  the only exorcism is a new instance: `reopen`.
-- After fork(2) parent and child share the instance; an edit by the child would change the parent's. The child's first edit
-  opens an instance of its own.
+  (epoll(7), question 6) goes on to report, and nobody can name it any more. Such a ghost is known by its generation,
+  and the only exorcism is a new instance: `reopen`.
+- After fork(2) parent and child share the instance; an edit by the child would change the parent's. The child's first
+  edit opens an instance of its own.
 
 This class knows nothing of any system; the methods from `arm` on are what a subclass supplies.
 """
@@ -18,7 +18,6 @@ This class knows nothing of any system; the methods from `arm` on are what a sub
 from errno import EBADF, EEXIST, ENOENT
 
 from epoque.kernel import interp
-from epoque.kernel.masks import READ, WRITE
 from epoque.selector.source import Source
 
 __all__ = ["Selector", "Source"]
@@ -46,7 +45,7 @@ class Selector:
         return None
 
     def add(self, source):
-        """Watch `source`; OSError when the kernel cannot (EBADF; EPERM for a regular file) leaves nothing registered."""
+        """Watch `source`. OSError when the kernel cannot (EBADF; EPERM for a regular file): nothing is registered."""
         if self.forked:
             self.adopt()
         fd = source.fd

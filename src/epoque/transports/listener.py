@@ -1,14 +1,14 @@
 """How do clients get in? `Listener`: accept4(2) in bounded batches.
 
-When descriptors or memory run out, clients stay in the kernel's queue: the listener is set aside for a moment and tries again,
-and says so no more than twice a second. Errors that belong to one connection (accept(2) lists them) are passed over.
+When descriptors or memory run out, clients stay in the kernel's queue: the listener is set aside for a moment and
+tries again, and says so no more than twice a second. Errors that belong to one connection (accept(2) lists them) are
+passed over.
 """
 
 import errno
 import socket
 from asyncio.trsock import TransportSocket
 
-from epoque.core.reactor import Reactor
 from epoque.kernel import clock, events, interp, sockets
 from epoque.kernel.masks import EXCLUSIVE, READ
 from epoque.selector.source import Source
@@ -23,9 +23,19 @@ REPORT_EVERY = 500_000_000  # nanoseconds between two reports of that
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PASSING = frozenset(
     getattr(errno, name)
-    for name in (
-        "ECONNABORTED EPROTO EPERM ENETDOWN ENOPROTOOPT EHOSTDOWN ENONET EHOSTUNREACH EOPNOTSUPP ENETUNREACH ETIMEDOUT"
-    ).split()
+    for name in [
+        "ECONNABORTED",
+        "EPROTO",
+        "EPERM",
+        "ENETDOWN",
+        "ENOPROTOOPT",
+        "EHOSTDOWN",
+        "ENONET",
+        "EHOSTUNREACH",
+        "EOPNOTSUPP",
+        "ENETUNREACH",
+        "ETIMEDOUT",
+    ]
     if hasattr(errno, name)
 )
 

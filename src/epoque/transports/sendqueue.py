@@ -1,7 +1,8 @@
 """What is still to be sent? Pieces in order, each sent once (the only I/O here is the kernel's send).
 
-A piece belongs to the queue: nobody can change it between ``write()`` and the system call that sends it. `bytes` are kept as
-they are; a view of `bytes` is kept as a view of our own, which its maker cannot release; anything else is copied.
+A piece belongs to the queue: nobody can change it between ``write()`` and the system call that sends it. `bytes` are
+kept as they are; a view of `bytes` is kept as a view of our own, which its maker cannot release; anything else is
+copied.
 """
 
 from epoque.kernel import sockets

@@ -2,8 +2,8 @@ cimport cython
 
 from epoque.core.reactor cimport Reactor
 from epoque.kernel cimport events, interp, sockets
-from epoque.selector.source cimport Source
 from epoque.transports cimport sendqueue
+from epoque.transports.base cimport BaseTransport
 from epoque.transports.flow cimport FlowControl
 from epoque.transports.sendqueue cimport SendQueue
 
@@ -15,36 +15,21 @@ cdef int READS_AFTER_HANGUP
 
 
 @cython.final
-cdef class StreamTransport(Source):
-    cdef Reactor loop
+cdef class StreamTransport(BaseTransport):
     cdef sockets.Receiver receiver  # the loop's
-    cdef object context  # contextvars.Context of the protocol's callbacks
-    cdef object protocol  # None once the connection has ended
-    cdef object server  # that accepted it, or None
-    cdef object sock  # socket.socket that owns the descriptor; None while nobody has asked for one
-    cdef int family
-    cdef int proto
-    cdef object peername
-    cdef object sockname
-    cdef dict extra  # for get_extra_info; None if empty
     cdef SendQueue queue
     cdef FlowControl flow
     cdef bint buffered  # the protocol is a BufferedProtocol
     cdef bint started  # connection_made was called
     cdef bint paused  # pause_reading
-    cdef bint closing
     cdef bint ending  # in loop.ending: to be called at the end of this turn
     cdef bint eof_received
     cdef bint eof_written
     cdef bint eof_sent  # FIN
-    cdef int lost  # 0; then 1, when connection_lost is in line, plus the writes dropped since
-    cdef object __weakref__
 
-    cdef object get_socket(self)
     cdef int read_on(self) except -1
     cdef int begin(self) except -1
     cdef int read_from_now_on(self) except -1
-    cdef bint receive(self) except -1
     @cython.locals(count=Py_ssize_t)
     cdef bint receive_into(self) except -1
     cdef int deliver(self, str name, object argument) except -1
@@ -53,19 +38,13 @@ cdef class StreamTransport(Source):
     cdef object take(self, object data)
     @cython.locals(size=Py_ssize_t)
     cdef int commit(self) except -1
-    cdef int flush(self) except -1
     cdef int flush_now(self) except -1
+    cdef int flush(self) except -1
     cdef int ask_for_turn_end(self) except -1
     cdef int settle(self) except -1
     cdef int finish(self) except -1
     cdef int count_lost_write(self) except -1
     cdef int write_failed(self, object exc) except -1
-    cdef int note(self, object exc, str message) except -1
-    cdef int blame(self, object exc, str name) except -1
-    cdef int lose(self, object exc) except -1
-    cdef int end(self, object exc, int last) except -1
-    @cython.locals(fd=int)
-    cdef int release(self) except -1
 
 
 @cython.locals(transport=StreamTransport)

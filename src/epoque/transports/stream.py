@@ -1,31 +1,29 @@
 """How does a stream socket serve a protocol? `StreamTransport`, over TCP and Unix sockets alike.
 
-Reading: one receive per readiness into the loop's buffer, or straight into a `BufferedProtocol`'s. A pause is remembered here and
-told to the kernel only if something arrives meanwhile. When the peer has hung up, what the kernel still holds is read at once.
+Reading: one receive per readiness into the loop's buffer, or straight into a `BufferedProtocol`'s. A pause is
+remembered here and told to the kernel only if something arrives meanwhile. When the peer has hung up, what the kernel
+still holds is read at once.
 
-Writing: what a turn writes leaves at its end in one system call; more than `AT_ONCE` bytes, or more than the high-water mark,
-leave at once, and so does anything written outside a turn. Only when the kernel refuses more is the socket watched for
-writing.
+Writing: what a turn writes leaves at its end in one system call; more than `AT_ONCE` bytes, or more than the
+high-water mark, leave at once, and so does anything written outside a turn. Only when the kernel refuses more is the
+socket watched for writing.
 
-The end: ``connection_lost`` is called exactly once, from the ready queue, after all data that arrived before. Until then the
-descriptor stays open, so that its number cannot be anybody else's.
+The end: ``connection_lost`` is called exactly once, from the ready queue, after all data that arrived before. Until
+then the descriptor stays open, so that its number cannot be anybody else's.
 
-Everything the protocol does for this connection runs in the connection's own context (PEP 567), except what its own calls
-cause on the spot (``pause_writing`` out of ``write``).
+Everything the protocol does for this connection runs in the connection's own context (PEP 567), except what its own
+calls cause on the spot (``pause_writing`` out of ``write``).
 """
 
 import asyncio
 import socket
-import warnings
 from asyncio import constants
-from asyncio.trsock import TransportSocket
 
 from epoque.core import debug
-from epoque.core.reactor import Reactor
 from epoque.kernel import events, interp, sockets
 from epoque.kernel.masks import HANGUP, READ, WRITE
-from epoque.selector.source import Source
 from epoque.transports import sendqueue
+from epoque.transports.base import BaseTransport
 from epoque.transports.flow import FlowControl
 from epoque.transports.sendqueue import SendQueue
 
@@ -35,67 +33,35 @@ AT_ONCE = 64 * 1024  # bytes; with less, waiting for the end of the turn saves m
 READS_AFTER_HANGUP = 16  # receives in a row from one connection, before the others have their turn
 
 
-class StreamTransport(Source):
+class StreamTransport(BaseTransport):
     """A connection. asyncio's `Transport` interface."""
 
     __slots__ = (
-        "__weakref__",
         "buffered",
-        "closing",
-        "context",
         "ending",
         "eof_received",
         "eof_sent",
         "eof_written",
-        "extra",
-        "family",
         "flow",
-        "loop",
-        "lost",
         "paused",
-        "peername",
-        "proto",
-        "protocol",
         "queue",
         "receiver",
-        "server",
-        "sock",
-        "sockname",
         "started",
     )
 
     def __init__(self, loop, fd, protocol, server, context):
-        Source.__init__(self, -1)
-        self.loop = loop
+        BaseTransport.__init__(self, loop, protocol, server, context)
         self.receiver = self.loop.get_receiver()
-        self.context = context
-        self.server = server
-        self.sock = None
-        self.family = 0
-        self.proto = 0
-        self.peername = None
-        self.sockname = None
-        self.extra = None
         self.queue = SendQueue()
         self.flow = FlowControl()
         self.started = False
         self.paused = False
-        self.closing = False
         self.ending = False
         self.eof_received = False
         self.eof_written = False
         self.eof_sent = False
-        self.lost = 0
-        self.protocol = protocol
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
-        self.fd = fd
-        try:
-            self.loop.selector.add(self)
-        except BaseException:
-            self.fd = -1  # still the caller's
-            raise
-        if server is not None:
-            server._attach(self)
+        self.take_over(fd)
 
     @property
     def __class__(self):
@@ -103,43 +69,10 @@ class StreamTransport(Source):
 
     # asyncio.BaseTransport
 
-    def get_extra_info(self, name, default=None):
-        """``socket``, ``sockname``, ``peername``, or `default`. Names stay known after the connection has ended."""
-        if name == "peername":
-            return self.peername
-        if name == "sockname":
-            return self.sockname
-        if name == "socket":
-            return self.get_socket()
-        if self.extra is None:
-            return default
-        return self.extra.get(name, default)
-
-    def get_socket(self):
-        if self.extra is None:
-            self.extra = {}
-        if "socket" not in self.extra:
-            if self.sock is None and self.fd < 0:
-                self.sock = socket.socket(self.family, socket.SOCK_STREAM, self.proto)
-                self.sock.close()
-            if self.sock is None:  # from here on the object owns the descriptor
-                self.sock = socket.socket(self.family, socket.SOCK_STREAM, self.proto, fileno=self.fd)
-                self.sock.setblocking(False)
-            self.extra["socket"] = TransportSocket(self.sock)
-        return self.extra["socket"]
-
-    def get_protocol(self):
-        """The protocol, None once the connection has ended."""
-        return self.protocol
-
     def set_protocol(self, protocol):
         """Hand the connection to another protocol, from the next event on."""
         self.protocol = protocol
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
-
-    def is_closing(self):
-        """Whether the transport is closed or about to be."""
-        return self.closing
 
     def close(self):
         """Stop reading, send what was written, then end the connection. Closing twice is harmless."""
@@ -164,11 +97,6 @@ class StreamTransport(Source):
             except OSError as exc:
                 self.note(exc, "Fatal write error on socket transport")
         self.lose(None)
-
-    def __del__(self):
-        if self.fd >= 0:
-            warnings.warn(f"unclosed transport {self!r}", ResourceWarning, source=self, stacklevel=2)
-            self.release()
 
     def __repr__(self):
         parts = [type(self).__name__]
@@ -347,10 +275,10 @@ class StreamTransport(Source):
         return True
 
     def write(self, data):
-        """Send `data` (bytes, bytearray, memoryview), no later than at the end of the turn; the buffer may be reused at once.
+        """Send `data`, bytes-like, no later than at the end of the turn; the buffer may be reused at once.
 
-        TypeError for other types, RuntimeError after `write_eof`. After the connection has ended data is dropped, and from the
-        fifth time on a warning logged.
+        TypeError for other types, RuntimeError after `write_eof`. After the connection has ended data is dropped, and
+        from the fifth time on a warning logged.
         """
         if type(data) is not bytes:
             data = self.take(data)
@@ -431,7 +359,7 @@ class StreamTransport(Source):
         self.settle()
 
     def flush_now(self):
-        """Send out of a call of the protocol's; what follows from it follows on the spot unless it calls the protocol."""
+        """Send within a call of the protocol's; what follows happens on the spot unless it calls the protocol."""
         self.flush()
         if self.flow.paused:
             self.ask_for_turn_end()
@@ -481,79 +409,19 @@ class StreamTransport(Source):
         self.note(exc, "Fatal write error on socket transport")
         self.end(exc, self.interest & READ)
 
-    def note(self, exc, message):
-        """A broken connection is everyday life: seen in debug mode, and by connection_lost."""
-        if self.loop.debug:
-            debug.logger.debug("%r: %s", self, message, exc_info=exc)
-
-    def blame(self, exc, name):
-        """The protocol failed: report it, and end its connection only."""
-        self.loop.call_exception_handler(
-            {
-                "message": f"Fatal error: protocol.{name}() call failed.",
-                "exception": exc,
-                "transport": self,
-                "protocol": self.protocol,
-            }
-        )
-        self.lose(exc)
-
-    def lose(self, exc):
-        self.end(exc, 0)
-
-    def end(self, exc, last):
-        """Put connection_lost(exc) in line, once. Nothing is sent from here on; what is left is read if `last` is READ."""
-        self.interest = 0
-        if self.lost:
-            return 0
-        self.lost = 1
-        self.closing = True
+    def drop_output(self):
         self.queue.clear()
-        if self.loop.closed:
-            self.release()
-            self.loop.check_closed()
-        self.loop.selector.remove(self)
-        self.loop.schedule(self._call_connection_lost, (exc, last), self.loop.context)
-
-    def _call_connection_lost(self, exc, last):
-        try:
-            self.interest = last
-            while self.interest & READ and self.receive():
-                pass
-        except (SystemExit, KeyboardInterrupt):
-            self.loop.schedule(self._call_connection_lost, (exc, last), self.loop.context)
-            raise
-        try:
-            interp.call_method(self.context, self.protocol, "connection_lost", exc)
-        finally:
-            self.release()
-
-    def _force_close(self, exc):
-        """What `asyncio.sslproto` calls when TLS fails: the connection ends with ``connection_lost(exc)``."""
-        self.lose(exc)
-
-    def release(self):
-        """Give everything back."""
-        fd = self.fd
-        self.fd = -1
-        self.protocol = None
-        if self.sock is not None:
-            self.sock.close()
-        elif fd >= 0:
-            events.close(fd)
-        server = self.server
-        if server is not None:
-            self.server = None
-            server._detach(self)
 
 
 def connected(loop, sock, protocol, waiter=None, extra=None, server=None, context=None):
     """A transport over a connected, non-blocking `socket.socket`, which it takes over.
 
-    The protocol hears of it from the ready queue; then reading starts, then `waiter` gets its result. If this raises, the
-    socket is still the caller's.
+    The protocol hears of it from the ready queue; then reading starts, then `waiter` gets its result. If this raises,
+    the socket is still the caller's.
     """
-    transport = StreamTransport(loop, sock.fileno(), protocol, server, interp.copy_context() if context is None else context)
+    transport = StreamTransport(
+        loop, sock.fileno(), protocol, server, interp.copy_context() if context is None else context
+    )
     transport.extra = dict(extra) if extra else None
     transport.family = sock.family
     transport.proto = sock.proto

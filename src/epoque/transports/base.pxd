@@ -1,0 +1,35 @@
+cimport cython
+
+from epoque.core.reactor cimport Reactor
+from epoque.kernel cimport events, interp
+from epoque.selector.source cimport Source
+
+cdef int READ
+cdef int LAST_RECEIVES
+
+
+cdef class BaseTransport(Source):
+    cdef Reactor loop
+    cdef object context  # contextvars.Context of the protocol's callbacks
+    cdef object protocol  # None once the connection has ended
+    cdef object server  # that accepted it, or None
+    cdef object sock  # socket.socket that owns the descriptor; None while nobody has asked for one
+    cdef int family
+    cdef int proto
+    cdef object peername
+    cdef object sockname
+    cdef dict extra  # for get_extra_info; None if empty
+    cdef bint closing
+    cdef int lost  # 0; then 1, when connection_lost is in line, plus the writes dropped since
+    cdef object __weakref__
+
+    cdef int take_over(self, int fd) except -1
+    cdef object get_socket(self)
+    cdef int note(self, object exc, str message) except -1
+    cdef int blame(self, object exc, str name) except -1
+    cdef int lose(self, object exc) except -1
+    cdef int end(self, object exc, int last) except -1
+    @cython.locals(fd=int)
+    cdef int release(self) except -1
+    cdef bint receive(self) except -1
+    cdef int drop_output(self) except -1

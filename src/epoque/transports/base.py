@@ -1,0 +1,181 @@
+"""What has every transport? A descriptor with names, a protocol, and an end.
+
+The end comes once: `end` puts ``connection_lost`` in line; until it has run the descriptor stays open, so that its
+number cannot be anybody else's. Accepted connections get no `socket.socket` until somebody asks for one; from then on
+that object owns the descriptor.
+"""
+
+import socket
+import warnings
+from asyncio.trsock import TransportSocket
+
+from epoque.core import debug
+from epoque.kernel import events, interp
+from epoque.kernel.masks import READ
+from epoque.selector.source import Source
+
+__all__ = ["BaseTransport"]
+
+# Receives after a connection has broken: with the loop's buffer of 256 KiB more than a kernel queues. A peer that still
+# sends (shutdown(SHUT_RD) at the far end of a Unix socket) must not keep us.
+LAST_RECEIVES = 64
+
+
+class BaseTransport(Source):
+    """The part of asyncio's `BaseTransport` that does not depend on what is transported."""
+
+    __slots__ = (
+        "__weakref__",
+        "closing",
+        "context",
+        "extra",
+        "family",
+        "loop",
+        "lost",
+        "peername",
+        "proto",
+        "protocol",
+        "server",
+        "sock",
+        "sockname",
+    )
+
+    def __init__(self, loop, protocol, server, context):
+        Source.__init__(self, -1)
+        self.loop = loop
+        self.protocol = protocol
+        self.server = server
+        self.context = context
+        self.sock = None
+        self.family = 0
+        self.proto = 0
+        self.peername = None
+        self.sockname = None
+        self.extra = None
+        self.closing = False
+        self.lost = 0
+
+    def take_over(self, fd):
+        """Become responsible for `fd`; if this raises it is still the caller's."""
+        self.fd = fd
+        try:
+            self.loop.selector.add(self)
+        except BaseException:
+            self.fd = -1
+            raise
+        if self.server is not None:
+            self.server._attach(self)
+
+    def get_extra_info(self, name, default=None):
+        """``socket``, ``sockname``, ``peername``, or `default`. Names stay known after the connection has ended."""
+        if name == "peername":
+            return self.peername
+        if name == "sockname":
+            return self.sockname
+        if name == "socket":
+            return self.get_socket()
+        if self.extra is None:
+            return default
+        return self.extra.get(name, default)
+
+    def get_socket(self):
+        if self.extra is None:
+            self.extra = {}
+        if "socket" not in self.extra:
+            if self.sock is None and self.fd < 0:
+                self.sock = socket.socket(self.family, socket.SOCK_STREAM, self.proto)
+                self.sock.close()
+            if self.sock is None:
+                self.sock = socket.socket(self.family, socket.SOCK_STREAM, self.proto, fileno=self.fd)
+                self.sock.setblocking(False)
+            self.extra["socket"] = TransportSocket(self.sock)
+        return self.extra["socket"]
+
+    def get_protocol(self):
+        """The protocol, None once the connection has ended."""
+        return self.protocol
+
+    def is_closing(self):
+        """Whether the transport is closed or about to be."""
+        return self.closing
+
+    def __del__(self):
+        if self.fd >= 0:
+            warnings.warn(f"unclosed transport {self!r}", ResourceWarning, source=self, stacklevel=2)
+            self.release()
+
+    def note(self, exc, message):
+        """A broken connection is everyday life: seen in debug mode, and by connection_lost."""
+        if self.loop.debug:
+            debug.logger.debug("%r: %s", self, message, exc_info=exc)
+
+    def blame(self, exc, name):
+        """The protocol failed: report it, and end its connection only."""
+        self.loop.call_exception_handler(
+            {
+                "message": f"Fatal error: protocol.{name}() call failed.",
+                "exception": exc,
+                "transport": self,
+                "protocol": self.protocol,
+            }
+        )
+        self.lose(exc)
+
+    def lose(self, exc):
+        self.end(exc, 0)
+
+    def end(self, exc, last):
+        """Put connection_lost(exc) in line, once. Nothing is sent any more; what is left is read if `last` is READ."""
+        self.interest = 0
+        if self.lost:
+            return 0
+        self.lost = 1
+        self.closing = True
+        self.drop_output()
+        if self.loop.closed:
+            self.release()
+            self.loop.check_closed()
+        self.loop.selector.remove(self)
+        self.loop.schedule(self._call_connection_lost, (exc, last), self.loop.context)
+
+    def _call_connection_lost(self, exc, last):
+        receives = 0
+        try:
+            self.interest = last
+            while self.interest & READ and receives < LAST_RECEIVES and self.receive():
+                receives += 1
+        except (SystemExit, KeyboardInterrupt):
+            self.loop.schedule(self._call_connection_lost, (exc, last), self.loop.context)
+            raise
+        try:
+            interp.call_method(self.context, self.protocol, "connection_lost", exc)
+        finally:
+            self.release()
+
+    def _force_close(self, exc):
+        """What `asyncio.sslproto` calls when TLS fails: the connection ends with ``connection_lost(exc)``."""
+        self.lose(exc)
+
+    def release(self):
+        """Give everything back."""
+        fd = self.fd
+        self.fd = -1
+        self.protocol = None
+        if self.sock is not None:
+            self.sock.close()
+        elif fd >= 0:
+            events.close(fd)
+        server = self.server
+        if server is not None:
+            self.server = None
+            server._detach(self)
+
+    # What a kind of transport supplies.
+
+    def receive(self):
+        """One receive; True if data came."""
+        raise NotImplementedError
+
+    def drop_output(self):
+        """Forget what was not sent."""
+        raise NotImplementedError
