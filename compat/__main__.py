@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import signal
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from .workers.loops import NAMES
 
 def main() -> int:
     options = _parser().parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly exit, which ends the running worker too
     console = Console()
     comparisons = []
     for name in options.suite or SUITES:

@@ -14,6 +14,7 @@ NAMES_SHOWN = 8  # of the known tests under one reason; the JSON file has all
 
 
 def report(comparison: Comparison, console: Console) -> None:
+    console.print(f"[bold]{comparison.suite.name}[/]: {escape(comparison.suite.title)}", highlight=False)
     console.print(_table(comparison))
     apart = Counter(comparison.left_out.values()).total()
     console.print(
@@ -36,7 +37,7 @@ def report(comparison: Comparison, console: Console) -> None:
 
 
 def _table(comparison: Comparison) -> Table:
-    table = Table(title=f"{comparison.suite.name}: {comparison.suite.title}", title_justify="left")
+    table = Table()
     table.add_column("")
     columns = []
     for results in comparison.results.values():

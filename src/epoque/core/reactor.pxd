@@ -15,7 +15,6 @@ from epoque.selector.source cimport Source
 cdef int READ
 cdef int WRITE
 cdef long long POLL
-cdef long long POLL_EVERY
 cdef bint _NAMED_BY_FACTORY
 cdef Py_ssize_t RECEIVE_SIZE
 

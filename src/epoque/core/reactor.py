@@ -28,11 +28,6 @@ __all__ = ["Reactor"]
 # Bytes one recv() can bring; asyncio's figure. The buffer is shared by all transports of a loop.
 RECEIVE_SIZE = 256 * 1024
 
-# Nanoseconds that callbacks may take before the descriptors are looked at again. One turn with a system call in it is
-# longer; turns in which tasks only hand over to each other are shorter, and a look (0.07 us) at each would cost them
-# a third.
-POLL_EVERY = 1_000
-
 _NAMED_BY_FACTORY = sys.version_info >= (3, 14)
 
 
@@ -99,9 +94,14 @@ class Reactor:
         if self.debug:
             self.check_thread()
             debug.check_callback(callback, "call_soon")
-        return self.schedule(callback, args, interp.copy_context() if context is None else context)
+        handle = handles.new_handle(callback, args, self, interp.copy_context() if context is None else context)
+        if self.debug:
+            handle.origin = debug.origin()
+        self.queue.handles.append(handle)
+        return handle
 
     def schedule(self, callback, args, context):
+        """Our own `call_soon`, without its checks."""
         handle = handles.new_handle(callback, args, self, context)
         if self.debug:
             handle.origin = debug.origin()
@@ -270,7 +270,7 @@ class Reactor:
             self.after_fork()
         if self.stopping or len(self.queue.handles):
             now = clock.monotonic_ns()
-            if now - self.polled >= POLL_EVERY:
+            if now - self.polled >= clock.QUIET:
                 self.polled = now
                 self.selector.wait(POLL)
         else:

@@ -8,7 +8,12 @@ from time import monotonic_ns
 
 from epoque.kernel.masks import NEVER
 
-__all__ = ["from_seconds", "monotonic_ns", "to_seconds"]
+__all__ = ["QUIET", "from_seconds", "monotonic_ns", "to_seconds"]
+
+
+# Nanoseconds for which callbacks may run before the descriptors are looked at again. A turn with a system call in it is
+# longer; turns in which tasks only hand over to each other are shorter, and a look at each would cost them a quarter.
+QUIET = 2_000
 
 
 def to_seconds(ns):

@@ -6,6 +6,9 @@ early by a rounding.
 
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
+# Nanoseconds for which callbacks may run before the descriptors are looked at again. A turn with a system call in it is
+# longer; turns in which tasks only hand over to each other are shorter, and a look at each would cost them a quarter.
+cdef long long QUIET = 1_000
 cdef long long NEVER = 0x7FFF_FFFF_FFFF_FFFF  # as in masks.py
 
 

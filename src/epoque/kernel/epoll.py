@@ -62,6 +62,8 @@ class Poller:
     def wait(self, blocking):
         """Fetch a batch; return how many events it has. A `blocking` wait may end with none, when a signal came."""
         pairs = self._epoll.poll(None if blocking else 0, self._capacity)
+        if not pairs:
+            return 0
         generations = self._generations
         self._batch = [(fd | generations.get(fd, 0) << 32, events) for fd, events in pairs]
         if len(pairs) == self._capacity and self._capacity < 4096:
