@@ -14,7 +14,7 @@ PYTEST := $(BIN)/python -m pytest -q $(ARGS)
 
 say = @echo "== $(1) (Python $(TAG))"
 
-.PHONY: help test demo bench lint build clean python
+.PHONY: help test demo bench compat lint build clean python
 .DELETE_ON_ERROR:
 
 help: ## say what there is
@@ -37,6 +37,9 @@ demo: $(VENV)/.demo build ## serve the aiohttp example and drive it; with ARGS=-
 
 bench: $(VENV)/.bench build ## compare with asyncio and uvloop
 	@$(BIN)/python -m bench.micro $(ARGS)
+
+compat: $(VENV)/.compat build ## run CPython's own asyncio tests on epoque and on asyncio
+	@$(BIN)/python -m compat $(ARGS)
 
 lint: $(VENV)/.lint ## ruff, and mypy on the public API
 	@$(BIN)/ruff check .
@@ -66,7 +69,7 @@ $(VENV)/.tools: pyproject.toml | python
 	    tr ' ' '\n' | $(PIP) -r /dev/stdin
 	@touch $@
 
-$(VENV)/.test $(VENV)/.demo $(VENV)/.bench $(VENV)/.lint: $(VENV)/.%: $(VENV)/.tools
+$(VENV)/.test $(VENV)/.demo $(VENV)/.bench $(VENV)/.compat $(VENV)/.lint: $(VENV)/.%: $(VENV)/.tools
 	$(call say,installing what \"make $*\" needs)
 	@EPOQUE_PURE=1 $(PIP) --no-build-isolation --editable '.[$*]'
 	@touch $@

@@ -18,8 +18,8 @@ from tests.loops import LOOP, is_asyncio, is_epoque, new_loop
 
 MARKERS = (
     "epoque_only(reason): asks for more than asyncio promises; deselected on every other loop",
-    "asyncio_wrong(reason, before=None): stock asyncio gets this wrong, in Python versions below `before` if that is "
-    "given, as (major, minor); deselected on the oracle",
+    "asyncio_wrong(reason, when=True): stock asyncio gets this wrong, `when` tells in which Pythons; deselected on the "
+    "oracle",
     "since(major, minor): behaviour that asyncio promises from this Python version on",
 )
 
@@ -41,8 +41,7 @@ def _deselected(item: pytest.Item) -> bool:
     if item.get_closest_marker("epoque_only") and not is_epoque:
         return True
     wrong = item.get_closest_marker("asyncio_wrong")
-    before = wrong.kwargs.get("before") if wrong else None
-    return wrong is not None and is_asyncio and (before is None or sys.version_info[:2] < before)
+    return is_asyncio and wrong is not None and wrong.kwargs.get("when", True)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

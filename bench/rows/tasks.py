@@ -25,6 +25,19 @@ def sleep0(loop: asyncio.AbstractEventLoop, size: int) -> float:
 
 def future_wakeup(loop: asyncio.AbstractEventLoop, size: int) -> float:
     async def main() -> float:
+        create, soon = loop.create_future, loop.call_soon
+        start = perf_counter()
+        for _ in range(size):
+            future = create()
+            soon(future.set_result, None)
+            await future
+        return perf_counter() - start
+
+    return loop.run_until_complete(main())
+
+
+def handover(loop: asyncio.AbstractEventLoop, size: int) -> float:
+    async def main() -> float:
         create = loop.create_future
         turn = [create(), create()]
 
@@ -57,6 +70,7 @@ def create_task(loop: asyncio.AbstractEventLoop, size: int) -> float:
 
 ROWS = (
     Batch("sleep0", "await asyncio.sleep(0) in one task", sleep0, 10_000),
-    Batch("future_wakeup", "two tasks in turn: set the other's future, await one's own", future_wakeup, 10_000),
+    Batch("future_wakeup", "await a future that a call_soon callback sets", future_wakeup, 10_000),
+    Batch("handover", "two tasks in turn: set the other's future, await one's own", handover, 10_000),
     Batch("create_task", "await loop.create_task(coroutine that returns at once)", create_task, 5_000),
 )

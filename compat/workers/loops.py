@@ -111,6 +111,6 @@ def _idle_child_watchers(policy: Any) -> None:
         return getattr(self, "_child_watcher", None)
 
     if hasattr(asyncio.unix_events, "BaseChildWatcher"):
-        asyncio.unix_events.BaseChildWatcher.attach_loop = lambda self, loop: None
+        asyncio.unix_events.BaseChildWatcher.attach_loop = lambda self, loop: None  # type: ignore[method-assign]
         policy.set_child_watcher = set_child_watcher
         policy.get_child_watcher = get_child_watcher

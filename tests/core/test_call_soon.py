@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import sys
 import weakref
 
 import pytest
@@ -168,7 +169,7 @@ def test_one_context_serves_several_callbacks_one_after_the_other(loop):
     assert seen == ["kept"]
 
 
-@pytest.mark.asyncio_wrong("Handle.get_context() came with 3.12", before=(3, 12))
+@pytest.mark.asyncio_wrong("Handle.get_context() came with 3.12", when=sys.version_info < (3, 12))
 def test_get_context_gives_the_context_of_the_callback(loop):
     context = contextvars.copy_context()
     assert loop.call_soon(print, context=context).get_context() is context

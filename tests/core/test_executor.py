@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import sys
 import threading
 
 import pytest
@@ -158,7 +159,9 @@ def test_the_shutdown_without_an_executor_returns_and_can_be_repeated(loop):
 
 
 @pytest.mark.since(3, 12)
-@pytest.mark.asyncio_wrong("3.12.1 waits without a limit before it looks at the timeout", before=(3, 13))
+@pytest.mark.asyncio_wrong(
+    "3.12.1 waits without a limit before it looks at the timeout", when=sys.version_info < (3, 13)
+)
 def test_the_shutdown_gives_up_with_a_warning_after_its_timeout(loop, release):
     loop.run_in_executor(None, release.wait, 5)
     with pytest.warns(RuntimeWarning, match="The executor did not finishing joining its threads within 0.01 seconds"):

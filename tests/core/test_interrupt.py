@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+from tests.core.sending import sent_when_idle
 from tests.loops import new_loop, run, spawn, turn
 
 
@@ -21,22 +22,16 @@ def test_an_idle_run_is_left(loop, handlers):
     if handlers:
         loop.add_signal_handler(signal.SIGUSR1, print)
     for _ in range(10):
-        sender = threading.Timer(0.002, interrupt)
-        loop.call_soon(sender.start)
-        with pytest.raises(KeyboardInterrupt):
+        with sent_when_idle(loop, signal.SIGINT), pytest.raises(KeyboardInterrupt):
             loop.run_forever()
-        sender.join()
         assert not loop.is_running()
     assert run(loop, asyncio.sleep(0, "works")) == "works"
 
 
 def test_an_idle_run_with_a_distant_timer_is_left(loop):
     timer = loop.call_later(3600, print)
-    sender = threading.Timer(0.005, interrupt)
-    loop.call_soon(sender.start)
-    with pytest.raises(KeyboardInterrupt):
+    with sent_when_idle(loop, signal.SIGINT), pytest.raises(KeyboardInterrupt):
         loop.run_forever()
-    sender.join()
     timer.cancel()
 
 
@@ -65,25 +60,19 @@ def test_a_chain_of_callbacks_is_interrupted(loop):
         loop.call_soon(again)
 
     again()
-    sender = threading.Timer(0.005, interrupt)
-    loop.call_soon(sender.start)
-    with pytest.raises(KeyboardInterrupt):
+    with sent_when_idle(loop, signal.SIGINT), pytest.raises(KeyboardInterrupt):
         loop.run_forever()
-    sender.join()
 
 
 def test_run_until_complete_is_left_and_its_task_stays_pending(loop):
     async def work():
-        sender.start()
         await event.wait()
         return "done"
 
-    sender = threading.Timer(0.005, interrupt)
     event = asyncio.Event()
     task = loop.create_task(work())
-    with pytest.raises(KeyboardInterrupt):
+    with sent_when_idle(loop, signal.SIGINT), pytest.raises(KeyboardInterrupt):
         loop.run_until_complete(task)
-    sender.join()
     assert not task.done()
     event.set()
     assert run(loop, task) == "done"
@@ -91,10 +80,8 @@ def test_run_until_complete_is_left_and_its_task_stays_pending(loop):
 
 def test_a_handler_of_the_loop_for_sigint_replaces_the_interrupt(loop):
     loop.add_signal_handler(signal.SIGINT, loop.stop)
-    sender = threading.Timer(0.002, interrupt)
-    loop.call_soon(sender.start)
-    loop.run_forever()
-    sender.join()
+    with sent_when_idle(loop, signal.SIGINT):
+        loop.run_forever()
     assert loop.remove_signal_handler(signal.SIGINT)
     loop.call_soon(interrupt)
     with pytest.raises(KeyboardInterrupt):

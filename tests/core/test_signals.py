@@ -11,6 +11,7 @@ import threading
 
 import pytest
 
+from tests.core.sending import sent_when_idle
 from tests.loops import run, turn
 
 PATIENCE = 10  # seconds until a signal that was not handled counts as lost
@@ -41,13 +42,6 @@ def user_wakeup_fd():
             signal.set_wakeup_fd(before)
 
 
-def kill_when_idle(loop, *numbers):
-    """From another thread, once the loop runs."""
-    thread = threading.Thread(target=lambda: [os.kill(os.getpid(), number) for number in numbers])
-    loop.call_soon(thread.start)
-    return thread
-
-
 def kill(*numbers):
     for number in numbers:
         os.kill(os.getpid(), number)
@@ -68,10 +62,9 @@ def test_the_handler_gets_its_arguments_in_the_thread_of_the_loop(loop):
 
 def test_a_signal_for_an_idle_loop_is_handled_at_once(loop):
     loop.add_signal_handler(signal.SIGUSR1, loop.stop)
-    for _ in range(50):
-        thread = kill_when_idle(loop, signal.SIGUSR1)
-        loop.run_forever()
-        thread.join()
+    for _ in range(20):
+        with sent_when_idle(loop, signal.SIGUSR1):
+            loop.run_forever()
 
 
 def test_every_one_of_many_signals_sent_one_after_the_other_is_handled(loop):
@@ -135,9 +128,8 @@ def test_a_signal_is_handled_while_callbacks_keep_the_loop_busy(loop):
     got = []
     loop.add_signal_handler(signal.SIGUSR1, lambda: (got.append(1), loop.stop()))
     busy(1_000_000)
-    thread = kill_when_idle(loop, signal.SIGUSR1)
-    loop.run_forever()
-    thread.join()
+    with sent_when_idle(loop, signal.SIGUSR1):
+        loop.run_forever()
     assert got == [1]
 
 
@@ -327,9 +319,8 @@ def test_an_event_set_by_a_handler_wakes_a_task(loop):
 def test_a_handler_of_the_signal_module_runs_while_the_loop_is_idle(loop):
     got = []
     signal.signal(signal.SIGUSR1, lambda number, frame: (got.append(number), loop.call_soon_threadsafe(loop.stop)))
-    thread = kill_when_idle(loop, signal.SIGUSR1)
-    loop.run_forever()
-    thread.join()
+    with sent_when_idle(loop, signal.SIGUSR1):
+        loop.run_forever()
     assert got == [signal.SIGUSR1]
 
 
@@ -342,11 +333,8 @@ def test_an_exception_of_a_handler_of_the_signal_module_leaves_an_idle_run(loop,
     if others:
         loop.add_signal_handler(signal.SIGUSR2, print)
     signal.signal(signal.SIGUSR1, user_handler)
-    sender = threading.Timer(0.01, kill, [signal.SIGUSR1])
-    loop.call_soon(sender.start)
-    with pytest.raises(kind, match="on purpose") as caught:
+    with sent_when_idle(loop, signal.SIGUSR1), pytest.raises(kind, match="on purpose") as caught:
         loop.run_forever()
-    sender.join()
     assert caught.traceback[-1].name == "user_handler"
     assert not loop.is_running()
     assert run(loop, asyncio.sleep(0, "still works")) == "still works"
@@ -369,10 +357,8 @@ def test_a_handler_of_the_signal_module_set_afterwards_gets_the_hits_of_an_idle_
     signal.signal(signal.SIGUSR1, lambda *_: got.append("user"))
     for _ in range(10):
         got.clear()
-        sender = threading.Timer(0.002, kill, [signal.SIGUSR1])
-        loop.call_soon(sender.start)
-        loop.run_forever()
-        sender.join()
+        with sent_when_idle(loop, signal.SIGUSR1):
+            loop.run_forever()
         assert sorted(got) == ["loop", "user"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import operator
+import sys
 import weakref
 
 import pytest
@@ -119,7 +120,7 @@ def test_it_is_gone_after_its_run(loop):
     assert reference() is None
 
 
-@pytest.mark.asyncio_wrong("Handle.get_context() came with 3.12", before=(3, 12))
+@pytest.mark.asyncio_wrong("Handle.get_context() came with 3.12", when=sys.version_info < (3, 12))
 def test_it_tells_its_context(loop):
     context = contextvars.copy_context()
     handle = loop.call_later(100, print, context=context)

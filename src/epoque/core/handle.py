@@ -55,6 +55,7 @@ class Handle:
             raise
         except BaseException as exc:
             self.report(exc)
+        self = None  # as in interp.call: a kept traceback holds this frame
 
     def report(self, exc):
         # A callback may cancel the handle that runs it.
@@ -85,6 +86,7 @@ class Handle:
 
     def _run(self):
         self.run()
+        self = None
 
     @property
     def _callback(self):

@@ -7,7 +7,7 @@ from epoque.core.ready cimport ReadyQueue
 from epoque.core.signals cimport Signals
 from epoque.core.timers cimport TimerHandle, Timers
 from epoque.core.watch cimport Watcher
-from epoque.kernel cimport clock, interp, sockets
+from epoque.kernel cimport clock, fifo, interp, sockets
 from epoque.selector.epoll cimport EpollSelector
 from epoque.selector.selector cimport Selector
 from epoque.selector.source cimport Source

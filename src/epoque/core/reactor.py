@@ -19,7 +19,7 @@ from epoque.core.ready import ReadyQueue
 from epoque.core.signals import Signals, check_handler, check_signal
 from epoque.core.timers import Timers
 from epoque.core.watch import Watcher
-from epoque.kernel import clock, interp, sockets
+from epoque.kernel import clock, fifo, interp, sockets
 from epoque.kernel.masks import POLL, READ, WRITE
 from epoque.selector.epoll import EpollSelector
 
@@ -268,7 +268,7 @@ class Reactor:
     def turn(self):
         if self.forked:
             self.after_fork()
-        if self.stopping or len(self.queue.handles):
+        if self.stopping or fifo.size(self.queue.handles):
             now = clock.monotonic_ns()
             if now - self.polled >= clock.QUIET:
                 self.polled = now
@@ -280,8 +280,7 @@ class Reactor:
             self.selector.dispatch()
         if self.timers.heap:
             self.timers.expire(now, self.queue.handles)
-        if len(self.queue.handles):
-            self.queue.run(self if self.debug else None)
+        self.queue.run(self if self.debug else None)
         if self.ending:
             self.end_turn()
 
@@ -291,7 +290,7 @@ class Reactor:
         try:
             self.queue.idle = True
             interp.check_signals()
-            if self.stopping or len(self.queue.handles):
+            if self.stopping or fifo.size(self.queue.handles):
                 self.selector.wait(POLL)
             else:
                 deadline = self.timers.earliest()
@@ -313,6 +312,7 @@ class Reactor:
         seconds = (clock.monotonic_ns() - start) / 1e9
         if seconds >= self.slow_callback_duration:
             debug.report_slow(handle, seconds)
+        handle = None  # as in interp.call
 
     def end_turn(self):
         """Call the sources that asked for it: transports send what they were given in this turn."""

@@ -32,7 +32,7 @@ class ReadyQueue:
 
         What they make ready waits for the next turn. If an exception leaves one, those behind it stay first in line.
         """
-        for _ in range(len(self.handles)):
+        for _ in range(fifo.size(self.handles)):
             handle = self.handles.popleft()
             if handle.canceled:
                 continue
@@ -40,3 +40,4 @@ class ReadyQueue:
                 handle.run()
             else:
                 watcher.run_watched(handle)
+        handle = None  # as in interp.call

@@ -6,3 +6,7 @@ cdef class Fifo:
     cdef int append(self, object item) except -1
     cdef object popleft(self)
     cdef int clear(self) except -1
+
+
+cdef inline Py_ssize_t size(Fifo queue) noexcept:
+    return queue._count

@@ -2,6 +2,7 @@
 
 from collections import deque
 
-__all__ = ["Fifo"]
+__all__ = ["Fifo", "size"]
 
 Fifo = deque
+size = len

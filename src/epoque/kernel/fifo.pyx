@@ -37,9 +37,6 @@ cdef class Fifo:
         self._head = 0
         self._count = 0
 
-    def __len__(self):
-        return self._count
-
     cdef int append(self, object item) except -1:
         cdef Py_ssize_t size = PyList_GET_SIZE(self._slots)
         if self._count == size:

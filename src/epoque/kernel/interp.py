@@ -13,12 +13,19 @@ _told = weakref.WeakSet()
 
 def call(context, callback, args):
     """Run ``callback(*args)`` in `context` and return its result."""
-    return context.run(callback, *args)
+    try:
+        return context.run(callback, *args)
+    finally:
+        # A traceback kept by what ran (a task's exception) holds this frame; it must not hold the task in turn.
+        del context, callback, args
 
 
 def call_method(context, target, name, argument):
     """Run ``target.name(argument)`` in `context` and return its result."""
-    return context.run(getattr(target, name), argument)
+    try:
+        return context.run(getattr(target, name), argument)
+    finally:
+        del context, target, argument
 
 
 def copy(context):
