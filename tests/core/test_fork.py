@@ -128,6 +128,31 @@ def test_a_child_runs_the_inherited_loop(loop):
         loop.remove_reader(left)
 
 
+def test_a_child_forked_by_a_callback_goes_on_with_the_run(loop, watched):
+    """As a program does that turns itself into a daemon."""
+    _, right, received = watched
+    children = []
+
+    def fork():
+        children.append(os.fork())
+        if children[0] == 0:
+            right.send(b"data")
+            loop.call_later(0.002, loop.stop)
+            received.add_done_callback(children.append)
+        else:
+            loop.stop()
+
+    loop.call_soon(fork)
+    try:
+        loop.run_forever()
+    finally:
+        if children == [0, received]:
+            os._exit(0)
+        elif children[0] == 0:
+            os._exit(1)
+    assert exit_code(children[0]) == 0
+
+
 @pytest.mark.parametrize("running", [False, True], ids=["before the run", "in a callback"])
 def test_a_child_makes_a_loop_of_its_own(loop, watched, running):
     def child():

@@ -32,7 +32,7 @@ cdef class Reactor:
     cdef bint debug
     cdef unsigned long thread  # that runs the loop, 0 when it does not run
     cdef bint forked  # the loop was inherited by this process and has not run here yet
-    cdef long long polled  # time of the last look at the descriptors, in nanoseconds
+    cdef unsigned long long looked  # clock.ticks() of the last look at descriptors and timers
     cdef Handle current  # being run, in debug mode
     cdef object previous_hooks  # sys.get_asyncgen_hooks() from before the run
     cdef int origin_depth  # coroutine origin tracking from before debug mode, -1 outside
@@ -46,8 +46,8 @@ cdef class Reactor:
     cdef sockets.Receiver get_receiver(self)
     cdef int enter(self) except -1
     cdef int leave(self) except -1
-    @cython.locals(now="long long")
     cdef int turn(self) except -1
+    cdef int look_around(self) except -1
     @cython.locals(held=bint, deadline="long long")
     cdef int sleep(self) except -1
     @cython.locals(ending=list, source=Source, position=Py_ssize_t)

@@ -41,8 +41,8 @@ class Reactor:
         "debug",
         "ending",
         "forked",
+        "looked",
         "origin_depth",
-        "polled",
         "previous_hooks",
         "queue",
         "receiver",
@@ -69,7 +69,7 @@ class Reactor:
         self.turning = False
         self.debug = debug.env_debug()
         self.thread = 0
-        self.polled = 0
+        self.looked = 0
         self.forked = False
         interp.tell_of_forks(self)
         self.current = None
@@ -251,7 +251,7 @@ class Reactor:
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
         events._set_running_loop(self)
         self.signals.enter()
-        self.polled = 0
+        self.looked = 0
         self.turning = True
 
     def leave(self):
@@ -268,21 +268,23 @@ class Reactor:
     def turn(self):
         if self.forked:
             self.after_fork()
-        if self.stopping or fifo.size(self.queue.handles):
-            now = clock.monotonic_ns()
-            if now - self.polled >= clock.QUIET:
-                self.polled = now
-                self.selector.wait(POLL)
-        else:
+        if not (self.stopping or fifo.size(self.queue.handles)):
             self.sleep()
-            now = self.polled = clock.monotonic_ns()
-        if self.selector.position < self.selector.count:
-            self.selector.dispatch()
-        if self.timers.heap:
-            self.timers.expire(now, self.queue.handles)
+            self.look_around()
+        elif clock.since(self.looked) >= clock.QUIET:
+            self.selector.wait(POLL)
+            self.look_around()
         self.queue.run(self if self.debug else None)
         if self.ending:
             self.end_turn()
+
+    def look_around(self):
+        """Deliver the events that were fetched, and put the timers that are due in line."""
+        self.looked = clock.ticks()
+        if self.selector.position < self.selector.count:
+            self.selector.dispatch()
+        if self.timers.heap:
+            self.timers.expire(clock.monotonic_ns(), self.queue.handles)
 
     def sleep(self):
         """Wait for the next event or deadline, with the signals that have handlers held back."""

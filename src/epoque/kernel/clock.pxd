@@ -1,5 +1,7 @@
-cdef long long QUIET
+cdef unsigned long long QUIET
 
 cdef long long monotonic_ns() noexcept
+cdef unsigned long long ticks() noexcept
+cdef unsigned long long since(unsigned long long ticks) noexcept
 cdef double to_seconds(long long ns) noexcept
 cdef long long from_seconds(double when) noexcept

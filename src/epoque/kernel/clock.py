@@ -8,11 +8,18 @@ from time import monotonic_ns
 
 from epoque.kernel.masks import NEVER
 
-__all__ = ["QUIET", "from_seconds", "monotonic_ns", "to_seconds"]
+__all__ = ["QUIET", "from_seconds", "monotonic_ns", "since", "ticks", "to_seconds"]
 
 
-# Nanoseconds for which callbacks may run before the descriptors are looked at again. A turn with a system call in it is
-# longer; turns in which tasks only hand over to each other are shorter, and a look at each would cost them a quarter.
+def since(ticks):
+    """How far the counter has gone since it said `ticks`: coarse, cheap, and large should it ever have gone back."""
+    return monotonic_ns() - ticks
+
+
+ticks = monotonic_ns
+
+# Ticks for which callbacks may run before the descriptors are looked at again: about 2 us. A turn with a system call in
+# it is longer; turns in which tasks only hand over to each other are shorter, and a look at each would cost a quarter.
 QUIET = 2_000
 
 
