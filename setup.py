@@ -35,6 +35,7 @@ COMPILED = [
     "core.wakeup",
     "core.ready",
     "core.watch",
+    "core.bell",
     "core.signals",
     "core.reactor",
     "transports.flow",
@@ -50,6 +51,9 @@ DIRECTIVES = {
     "auto_pickle": False,  # nothing here can be pickled; without it pickle and copy say so
     "boundscheck": False,
     "initializedcheck": False,
+    # A field of an object made without __init__ is None; using it must be an exception, not a crash. The modules that a
+    # turn runs through switch this off (a tenth of a turn) and check once, at their entrances.
+    "nonecheck": True,
     "wraparound": False,
 }
 

@@ -1,4 +1,4 @@
-"""Does every test get its one outcome when a worker hangs, dies or fails?  `pytest compat` runs this."""
+"""Does every test of a compat suite get its one outcome when a worker hangs, dies or fails?"""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from compat import lists, runner
+
+pytestmark = pytest.mark.epoque_only("tests the runner; once is enough")
 
 UNRULY = '''
     """A worker whose tests do what their names say."""

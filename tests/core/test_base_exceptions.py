@@ -70,7 +70,7 @@ def test_the_other_callback_of_the_same_kind_runs_in_the_next_run(loop, place, k
 
 
 @everywhere
-@contained
+@pytest.mark.parametrize("kind", [*CONTAINED, StopIteration, MemoryError])
 def test_everything_else_is_reported_and_the_run_goes_on(loop, errors, place, kind):
     ran = []
     with PLACES[place](loop, [raiser(kind), lambda: ran.append(1)]):
@@ -206,6 +206,18 @@ def test_raised_in_a_task_it_is_the_tasks_own_affair(loop, kind):
 
     with pytest.raises(kind):
         run(loop, work())
+
+
+def test_endless_recursion_in_a_callback_is_reported_and_the_run_goes_on(loop, errors):
+    def endless():
+        endless()
+
+    ran = []
+    loop.call_soon(endless)
+    loop.call_soon(ran.append, 1)
+    turn(loop)
+    assert ran == [1]
+    assert [type(context["exception"]) for context in errors] == [RecursionError]
 
 
 def test_subclasses_of_interrupt_and_exit_leave_the_run_too(loop):

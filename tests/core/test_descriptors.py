@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
-import time
 
 import pytest
 
+from tests.core.idle import SPIN, cpu_share
 from tests.loops import checked_script, run, turn
-
-SPIN = 0.5  # share of a core above which an idle loop counts as spinning
 
 
 @pytest.fixture
@@ -43,13 +40,6 @@ def replaced(old, new):
     sock = socket.socket(fileno=number)
     sock.setblocking(False)
     return sock
-
-
-async def cpu_share(seconds=0.2):
-    """The share of a core that this thread used while the loop should have been idle."""
-    cpu, wall = time.thread_time(), time.monotonic()
-    await asyncio.sleep(seconds)
-    return (time.thread_time() - cpu) / (time.monotonic() - wall)
 
 
 def test_an_idle_loop_uses_no_cpu(loop, sockets):

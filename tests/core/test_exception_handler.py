@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import gc
@@ -130,13 +131,21 @@ def test_interrupt_and_exit_raised_by_the_handler_leave_the_run(loop, kind):
 def test_a_failing_default_handler_is_contained(loop, log):
     """As a subclass does that overrides default_exception_handler."""
     kind = type("Loop", (type(loop),), {"default_exception_handler": lambda self, context: 1 / 0})
-    own = kind()
-    own.call_soon(failing)
-    own.stop()
-    own.run_forever()
-    own.close()
+    with contextlib.closing(kind()) as own:
+        own.call_soon(failing)
+        turn(own)
     assert "Exception in default exception handler" in log.records[0].getMessage()
     assert log.records[0].exc_info[0] is ZeroDivisionError
+
+
+def test_a_subclass_that_overrides_call_exception_handler_gets_the_reports(loop):
+    reports = []
+    kind = type("Loop", (type(loop),), {"call_exception_handler": lambda self, context: reports.append(context)})
+    with contextlib.closing(kind()) as own:
+        own.call_soon(failing)
+        own.call_later(0, failing)
+        turn(own)
+    assert [str(context["exception"]) for context in reports] == ["on purpose"] * 2
 
 
 def test_the_handler_of_the_moment_counts_not_that_of_the_scheduling(loop):

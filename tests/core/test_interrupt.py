@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import signal
 import threading
 
 import pytest
 
-from tests.core.sending import sent_when_idle
+from tests.core.idle import sent_when_idle
 from tests.loops import new_loop, run, spawn, turn
 
 
@@ -62,6 +63,40 @@ def test_a_chain_of_callbacks_is_interrupted(loop):
     again()
     with sent_when_idle(loop, signal.SIGINT), pytest.raises(KeyboardInterrupt):
         loop.run_forever()
+
+
+def test_a_storm_of_interrupts_costs_at_most_the_callbacks_it_hits(loop):
+    def handler(number, frame):
+        if running:
+            raise KeyboardInterrupt
+
+    def storm():
+        while not finished.wait(0.0001):
+            interrupt()
+
+    def callback(number):
+        ran.append(number)
+
+    ran, running, finished, count, rounds = [], [], threading.Event(), 0, 100
+    thread = threading.Thread(target=storm)
+    before = signal.signal(signal.SIGINT, handler)
+    thread.start()
+    try:
+        for _ in range(rounds):
+            for number in range(count, count + 2_000):
+                loop.call_soon(callback, number)
+            count += 2_000
+            with pytest.raises(KeyboardInterrupt):
+                running.append(True)
+                loop.run_forever()
+            running.clear()
+    finally:
+        finished.set()
+        thread.join()
+        signal.signal(signal.SIGINT, before)
+    turn(loop)
+    assert all(this < following for this, following in itertools.pairwise(ran))
+    assert count - len(ran) <= rounds
 
 
 def test_run_until_complete_is_left_and_its_task_stays_pending(loop):

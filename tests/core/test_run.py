@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import sys
 import threading
@@ -335,6 +336,32 @@ def test_two_loops_are_run_in_turn_in_one_thread(loop, other):
     turn(other)
     turn(loop)
     assert ran == ["other", "loop"]
+
+
+def test_a_loop_takes_attributes_and_is_compared_by_identity(loop, other):
+    loop.of_the_user = 1
+    assert loop.of_the_user == 1
+    assert loop == loop
+    assert loop != other
+    assert {loop: 1}[loop] == 1
+
+
+def test_a_subclass_may_override_what_asyncio_calls(loop):
+    calls = []
+
+    def call_soon(self, callback, *args, **options):
+        calls.append("call_soon")
+        return type(loop).call_soon(self, callback, *args, **options)
+
+    def create_task(self, coroutine, **options):
+        calls.append("create_task")
+        return type(loop).create_task(self, coroutine, **options)
+
+    kind = type("Loop", (type(loop),), {"call_soon": call_soon, "create_task": create_task})
+    with contextlib.closing(kind()) as own:
+        assert run(own, asyncio.sleep(0, "done")) == "done"
+        assert isinstance(own, type(loop))
+    assert {"call_soon", "create_task"} <= set(calls)
 
 
 def test_close_from_another_thread_while_the_loop_is_idle_is_refused(loop):

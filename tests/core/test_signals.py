@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from tests.core.sending import sent_when_idle
+from tests.core.idle import sent_when_idle
 from tests.loops import run, turn
 
 PATIENCE = 10  # seconds until a signal that was not handled counts as lost

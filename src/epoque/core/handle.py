@@ -1,3 +1,4 @@
+# cython: nonecheck=False
 """What is a scheduled callback? `Handle`, the only place that runs one, and that decides what becomes of its exception.
 
 A handle passes for `asyncio.Handle` by way of ``__class__``: a compiled class cannot inherit from one written in

@@ -26,7 +26,7 @@ cdef class Reactor:
     cdef Signals signals
     cdef list ending  # sources to call at the end of this turn
     cdef sockets.Receiver receiver
-    cdef bint closed
+    cdef bint usable  # initialised and not closed; everything that touches the fields below checks it first
     cdef bint stopping  # stop() was called in this run
     cdef bint turning  # between enter() and leave(): there will be an end of the turn
     cdef bint debug

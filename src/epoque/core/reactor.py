@@ -1,3 +1,4 @@
+# cython: nonecheck=False
 """In what order does everything happen? `Reactor`: one turn after the other.
 
 A turn: wait for events (without blocking if anything is ready), deliver them, move due timers to the ready queue, run
@@ -35,7 +36,6 @@ class Reactor:
     """The scheduling half of an event loop; `epoque.EventLoop` adds what asyncio's interface needs besides."""
 
     __slots__ = (
-        "closed",
         "context",
         "current",
         "debug",
@@ -53,18 +53,24 @@ class Reactor:
         "thread",
         "timers",
         "turning",
+        "usable",
     )
 
     def __init__(self):
-        self.queue = ReadyQueue()
+        try:
+            running = self.usable
+        except AttributeError:  # interpreted, a field is missing at first; compiled, it is false
+            running = False
+        if running:
+            raise RuntimeError("the event loop has been initialised already")
+        self.usable = False
         self.timers = Timers()
         self.ending = []
+        self.queue = ReadyQueue()
         self.selector = EpollSelector()
         self.selector.add(self.queue.wakeup)
         self.signals = Signals(self, self.selector, self.queue)
-        self.signals.prepare()
         self.receiver = None
-        self.closed = False
         self.stopping = False
         self.turning = False
         self.debug = debug.env_debug()
@@ -77,6 +83,8 @@ class Reactor:
         self.origin_depth = -1
         self.task_factory = None
         self.context = Context()
+        self.signals.prepare()
+        self.usable = True
 
     # Scheduling.
 
@@ -89,7 +97,7 @@ class Reactor:
 
         `context` is a `contextvars.Context`, by default a copy of the current one. RuntimeError on a closed loop.
         """
-        if self.closed:
+        if not self.usable:
             self.check_closed()
         if self.debug:
             self.check_thread()
@@ -116,7 +124,7 @@ class Reactor:
         handle = handles.new_handle(callback, args, self, interp.copy_context() if context is None else context)
         if self.debug:
             handle.origin = debug.origin()
-        if self.closed:
+        if not self.usable:
             self.check_closed()
         self.queue.put_threadsafe(handle)
         return handle
@@ -134,7 +142,7 @@ class Reactor:
         return self.add_timer(when, callback, args, context)
 
     def add_timer(self, when, callback, args, context):
-        if self.closed:
+        if not self.usable:
             self.check_closed()
         if self.debug:
             self.check_thread()
@@ -156,7 +164,7 @@ class Reactor:
 
         Keywords are those of the running Python's `asyncio.Task` (``eager_start`` from 3.12), or of the factory.
         """
-        if self.closed:
+        if not self.usable:
             self.check_closed()
         if self.task_factory is None:
             task = tasks.Task(coro, loop=self, name=name, context=context, **kwargs)
@@ -240,7 +248,7 @@ class Reactor:
 
     def is_closed(self):
         """Whether `close` was called."""
-        return self.closed
+        return not self.usable
 
     def enter(self):
         if self.forked:
@@ -345,11 +353,11 @@ class Reactor:
         """Drop all that is scheduled, and the loop's descriptors. It must not run; closing twice is harmless."""
         if self.is_running():
             raise RuntimeError("Cannot close a running event loop")
-        if self.closed:
+        if not self.usable:
             return
         if self.debug:
             debug.logger.debug("Close %r", self)
-        self.closed = True
+        self.usable = False
         self.queue.handles.clear()
         self.ending.clear()
         self.timers.clear()
@@ -413,7 +421,7 @@ class Reactor:
 
     def unwatch(self, fileobj, direction, handle):
         source = self.find_source(fileobj)
-        if self.closed or not isinstance(source, Watcher):
+        if not isinstance(source, Watcher):
             return False
         watcher = source
         if handle is not None and handle is not (watcher.reader if direction == READ else watcher.writer):
@@ -422,6 +430,8 @@ class Reactor:
 
     def find_source(self, fileobj):
         """The source of a descriptor, or of an object that may have been closed since it was added."""
+        if not self.usable:
+            return None
         try:
             return self.selector.find(watch.fileno(fileobj))
         except OverflowError:
@@ -476,7 +486,7 @@ class Reactor:
             self.origin_depth = -1
 
     def check_closed(self):
-        if self.closed:
+        if not self.usable:
             raise RuntimeError("Event loop is closed")
 
     def check_running(self):

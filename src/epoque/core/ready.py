@@ -1,3 +1,4 @@
+# cython: nonecheck=False
 """What runs in this turn? The queue of ready handles, which any thread may put into."""
 
 from epoque.core.wakeup import Wakeup

@@ -7,40 +7,40 @@ have a handler blocked and read from a signalfd instead (signalfd(2)), so that b
 can slip in unnoticed. They are unblocked before any callback runs: children, threads and `subprocess.Popen` never
 inherit a blocked signal.
 
-The descriptors are doorbells. The byte in the pipe matters only when somebody else has put a handler of his own on the
-signal since (`signal.signal`): then his handler runs, and the byte is what tells us.
+The descriptors are doorbells. The byte that rings the bell matters only when somebody else has put a handler of his
+own on the signal since (`signal.signal`, or another loop): then his handler runs, and the byte is what tells us.
 """
 
-import contextlib
 import errno
-import os
 import signal
 import sys
-import threading
 import warnings
 from asyncio import coroutines
 
+from epoque.core import bell as bells
+from epoque.core import debug
 from epoque.core import handle as handles
-from epoque.kernel import events, interp, signals
+from epoque.kernel import interp, signals
 from epoque.kernel.masks import READ
 from epoque.selector.source import Source
 
 __all__ = ["Signals", "check_handler", "check_signal"]
 
-_listening = None  # the Signals whose bell Python's C signal handler rings
-
 
 class Doorbell(Source):
-    """The read end of the pipe that Python's C signal handler writes to."""
+    """The read end of the process's bell, as one loop watches it."""
 
-    __slots__ = ("signals",)
+    __slots__ = ()
 
-    def __init__(self, fd, signals):
+    def __init__(self, fd):
         Source.__init__(self, fd, READ)
-        self.signals = signals
 
     def on_ready(self, mask):
-        self.signals.rung(os.read(self.fd, 4096))
+        # The Python handlers first: what they raise leaves the run.
+        interp.check_signals()
+        for signum in bells.bell.answer():
+            for owner in list(bells.bell.handling):
+                owner.overheard(signum)
 
 
 class HeldSignals(Source):
@@ -60,7 +60,7 @@ class HeldSignals(Source):
 class Signals:
     """The signal handlers of one loop."""
 
-    __slots__ = ("active", "bell", "door", "handlers", "held", "loop", "queue", "selector", "user_fd", "write_fd")
+    __slots__ = ("__weakref__", "active", "door", "doorbell", "handlers", "held", "loop", "queue", "selector")
 
     def __init__(self, loop, selector, queue):
         self.loop = loop
@@ -68,16 +68,20 @@ class Signals:
         self.selector = selector
         self.handlers = {}
         self.held = signals.SignalSet()
-        self.bell = None
+        self.doorbell = None
         self.door = None
-        self.write_fd = -1
-        self.user_fd = -1
         self.active = False
 
     def prepare(self):
-        """Open the pipe while there are descriptors, if this is the thread that gets signals."""
-        if threading.get_ident() == threading.main_thread().ident:
-            self.open_bell()
+        """Watch the bell, if this is the thread that handles signals; now, while there are descriptors."""
+        if self.doorbell is None and bells.in_main_thread():
+            doorbell = Doorbell(bells.bell.enroll(self))
+            try:
+                self.selector.add(doorbell)
+            except BaseException:
+                bells.bell.dismiss(self)
+                raise
+            self.doorbell = doorbell
 
     def add(self, signum, callback, args):
         """`asyncio.loop.add_signal_handler`, after its checks."""
@@ -98,72 +102,50 @@ class Signals:
                     raise
                 raise RuntimeError(f"sig {signum} cannot be caught") from exc
             raise RuntimeError(str(exc)) from exc
-        self.hold_handlers()
-        self.listen()
-        self.rest()
+        self.prepare()
+        self.handlers_changed()
 
     def remove(self, signum):
         """`asyncio.loop.remove_signal_handler`, after its check: True if there was a handler."""
         if self.handlers.pop(signum, None) is None:
             return False
-        self.hold_handlers()
         if signal.getsignal(signum) == self.on_signal:
             signal.signal(signum, signal.default_int_handler if signum == signal.SIGINT else signal.SIG_DFL)
-        self.rest()
+        self.handlers_changed()
         return True
 
-    def hold_handlers(self):
+    def handlers_changed(self):
         """Let the signalfd cover exactly the signals that have a handler."""
+        if self.handlers:
+            bells.bell.handling.add(self)
+        else:
+            bells.bell.handling.discard(self)
+        bells.bell.settle()
         if not self.handlers and self.door is None:
             return 0
-        self.held.assign(self.handlers)
+        try:
+            self.held.assign(self.handlers)
+        except OSError as exc:
+            # No descriptor left for one. The bell alone serves too; a signal then ends the wait by interrupting it.
+            debug.logger.warning("signalfd: %s", exc)
+            return 0
         if self.door is None and self.held.fd >= 0:
-            self.door = HeldSignals(self.held.fd, self)
-            self.selector.add(self.door)
+            door = HeldSignals(self.held.fd, self)
+            self.selector.add(door)
+            self.door = door
 
     def enter(self):
         """The loop starts to run."""
-        self.active = self.listen()
+        self.active = bells.in_main_thread()
+        if self.active:
+            self.prepare()
+            bells.bell.begin()
 
     def leave(self):
         """The loop has stopped. Its handlers may still be called: what they put in line waits for the next run."""
-        self.active = False
-        self.rest()
-
-    def listen(self):
-        """Have Python's C handler ring our bell; False outside the main thread, whose signals are."""
-        global _listening
-        if threading.get_ident() != threading.main_thread().ident:
-            return False
-        if _listening is self:
-            return True
-        if self.bell is None:
-            self.open_bell()
-        try:
-            self.user_fd = signal.set_wakeup_fd(self.write_fd, warn_on_full_buffer=False)
-        except ValueError:  # the main thread of a sub-interpreter
-            return False
-        _listening = self
-        return True
-
-    def rest(self):
-        """While the loop does not run, only listen if there is something to hear and nobody else wants to."""
-        if not self.active and (not self.handlers or self.user_fd >= 0):
-            self.unlisten()
-
-    def unlisten(self):
-        """Give the wake-up descriptor back to whom it was taken from."""
-        global _listening
-        if _listening is not self or threading.get_ident() != threading.main_thread().ident:
-            return 0
-        _listening = None
-        try:
-            current = signal.set_wakeup_fd(self.user_fd)
-        except (ValueError, OSError):  # closed meanwhile
-            current = signal.set_wakeup_fd(-1)
-        if current not in (self.write_fd, -1):  # set by somebody since: newer than ours
-            signal.set_wakeup_fd(current)
-        self.user_fd = -1
+        if self.active:
+            self.active = False
+            bells.bell.end()
 
     def hold(self):
         """Before a wait: block what has a handler. Returns whether `release` is owed."""
@@ -193,33 +175,20 @@ class Signals:
         if signal.getsignal(signum) == self.on_signal:
             self.deliver(signum)
         else:
-            # It is no longer ours alone. Raised again, it goes the usual way: to the other handler, and to the pipe.
+            # It is no longer ours alone. Raised again, it goes the usual way: to the other handler, and to the bell.
             signal.raise_signal(signum)
 
-    def rung(self, signums):
-        """Signals came in by the pipe; their Python handlers may have run already."""
-        interp.check_signals()
-        for signum in signums:
-            if signum in self.handlers and signal.getsignal(signum) != self.on_signal:
-                self.deliver(signum)
-        if self.user_fd >= 0:
-            # Full or closed: the C handler would have dropped the bytes too.
-            with contextlib.suppress(OSError):
-                os.write(self.user_fd, signums)
-
-    def open_bell(self):
-        read_fd, self.write_fd = events.pipe_open()
-        self.bell = Doorbell(read_fd, self)
-        self.selector.add(self.bell)
+    def overheard(self, signum):
+        """The bell rang for a signal. If its Python handler is ours, that has told us already."""
+        if signum in self.handlers and signal.getsignal(signum) != self.on_signal:
+            self.deliver(signum)
 
     def after_fork(self):
-        """The child shares pipe and signalfd with its parent: take others."""
-        global _listening
-        if _listening is self:
-            _listening = None
-        self.user_fd = -1
-        self.close_fds()
-        self.hold_handlers()
+        """The child shares bell and signalfd with its parent: take others."""
+        self.unwatch()
+        if self.handlers:
+            self.prepare()
+            self.handlers_changed()
         if self.active:
             self.enter()
 
@@ -234,20 +203,17 @@ class Signals:
             self.handlers.clear()
         for signum in list(self.handlers):
             self.remove(signum)
-        self.unlisten()
-        self.close_fds()
+        self.unwatch()
+        bells.bell.dismiss(self)
 
-    def close_fds(self):
+    def unwatch(self):
         if self.door is not None:
             self.selector.remove(self.door)
             self.held.close()
             self.door = None
-        if self.bell is not None:
-            self.selector.remove(self.bell)
-            events.close(self.bell.fd)
-            events.close(self.write_fd)
-            self.bell = None
-            self.write_fd = -1
+        if self.doorbell is not None:
+            self.selector.remove(self.doorbell)
+            self.doorbell = None
 
 
 def check_handler(signum, callback):
@@ -262,12 +228,3 @@ def check_signal(signum):
         raise TypeError(f"sig must be an int, not {signum!r}")
     if signum not in signal.valid_signals():
         raise ValueError(f"invalid signal number {signum}")
-
-
-def _forked():
-    # Until its own loop runs, a child's signals must not ring the parent's bell.
-    if _listening is not None and threading.get_ident() == threading.main_thread().ident:
-        signal.set_wakeup_fd(-1)
-
-
-os.register_at_fork(after_in_child=_forked)

@@ -10,5 +10,6 @@ cdef int READ
 @cython.final
 cdef class Wakeup(Source):
     cdef int ring(self) except -1
+    cdef int open(self) except -1
     cdef int reopen(self) except -1
     cdef int close(self) except -1

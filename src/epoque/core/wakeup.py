@@ -16,22 +16,31 @@ class Wakeup(Source):
     __slots__ = ()
 
     def __init__(self):
-        Source.__init__(self, events.eventfd_open(), READ, EDGE)
+        Source.__init__(self, -1, READ, EDGE)
+        self.open()
+
+    def __del__(self):
+        self.close()
 
     def ring(self):
         """End the sleep. Safe from any thread, and from a Python signal handler."""
-        if self.fd >= 0:
+        if self.owned:
             events.eventfd_ring(self.fd)
 
     def on_ready(self, mask):
         pass
 
+    def open(self):
+        self.fd = events.eventfd_open()
+        self.owned = True
+
+    def close(self):
+        if self.owned:
+            self.owned = False
+            events.close(self.fd)
+            self.fd = -1
+
     def reopen(self):
         """After a fork: leave the parent's bell alone."""
         self.close()
-        self.fd = events.eventfd_open()
-
-    def close(self):
-        if self.fd >= 0:
-            events.close(self.fd)
-            self.fd = -1
+        self.open()

@@ -79,21 +79,22 @@ class Watcher(Source):
             self.writer = None
         if handle is None:
             return False
-        handle.cancel()
         self.interest &= ~direction
         if self.interest:
             self.selector.update(self)
         else:
             self.selector.remove(self)
+        handle.cancel()  # what it lets go of may watch the descriptor anew
         return True
 
     def on_lost(self):
         self.interest = 0
-        for handle in (self.reader, self.writer):
-            if handle is not None:
-                handle.cancel()
+        watching = (self.reader, self.writer)
         self.reader = None
         self.writer = None
+        for handle in watching:
+            if handle is not None:
+                handle.cancel()
 
 
 def fileno(fileobj):

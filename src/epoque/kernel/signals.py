@@ -42,6 +42,9 @@ class SignalSet:
         self._saved = frozenset()
         self.fd = -1
 
+    def __del__(self):
+        self.close()
+
     def assign(self, signums):
         self._signals = frozenset(signums)
         self.fd = _signalfd(self.fd, self._signals)

@@ -15,12 +15,14 @@ cdef int FIRST_BATCH
 cdef class Alarm(Source):
     cdef long long deadline  # it is set to, in nanoseconds of the monotonic clock; NEVER once it has expired
 
+    cdef int close(self) except -1
+
 
 cdef class EpollSelector(Selector):
     cdef epoll.Poller poller
     cdef Alarm alarm  # None where there is no timerfd
 
-    @cython.locals(fd=int, alarm=Alarm)
+    @cython.locals(alarm=Alarm)
     cdef int open_alarm(self) except -1
     @cython.locals(poller=epoll.Poller)
     cdef int reopen(self) except -1

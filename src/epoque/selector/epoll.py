@@ -20,12 +20,23 @@ class Alarm(Source):
 
     __slots__ = ("deadline",)
 
-    def __init__(self, fd):
-        Source.__init__(self, fd, READ, EDGE)
+    def __init__(self):
+        Source.__init__(self, -1, READ, EDGE)
         self.deadline = NEVER
+        self.fd = events.timerfd_open()
+        self.owned = self.fd >= 0
+
+    def __del__(self):
+        self.close()
 
     def on_ready(self, mask):
         self.deadline = NEVER
+
+    def close(self):
+        if self.owned:
+            self.owned = False
+            events.close(self.fd)
+            self.fd = -1
 
 
 class EpollSelector(Selector):
@@ -62,16 +73,10 @@ class EpollSelector(Selector):
 
     def open_alarm(self):
         """Open the timerfd, if the system has such a thing."""
-        fd = events.timerfd_open()
-        if fd < 0:
-            return 0
-        alarm = Alarm(fd)
-        try:
+        alarm = Alarm()
+        if alarm.fd >= 0:
             self.add(alarm)
-        except BaseException:
-            events.close(fd)
-            raise
-        self.alarm = alarm
+            self.alarm = alarm
 
     def ident(self, index):
         return self.poller.ident(index)
@@ -100,7 +105,7 @@ class EpollSelector(Selector):
             # A forked child shares its parent's timer, and must not set it.
             self.table[self.alarm.fd] = None
             self.alarm.generation = 0
-            events.close(self.alarm.fd)
+            self.alarm.close()
             self.alarm = None
             self.open_alarm()
         self.rearm()
@@ -108,6 +113,6 @@ class EpollSelector(Selector):
     def close(self):
         Selector.close(self)
         if self.alarm is not None:
-            events.close(self.alarm.fd)
+            self.alarm.close()
             self.alarm = None
         self.poller.close()

@@ -6,6 +6,7 @@ cdef class Source:
     cdef int interest  # what it wants to be told: READ | WRITE
     cdef int mode  # LEVEL, EDGE or EXCLUSIVE; fixed
     cdef int armed  # what the kernel reports; may lag behind interest until an event for it arrives
+    cdef bint owned  # the descriptor is the source's own, to be closed with it
     cdef unsigned int generation  # of this registration, 0 when there is none
 
     cdef int on_ready(self, int mask) except -1

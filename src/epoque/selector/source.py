@@ -9,7 +9,7 @@ from epoque.kernel.masks import LEVEL
 class Source:
     """A descriptor with somebody who wants to know when it is ready."""
 
-    __slots__ = ("armed", "fd", "generation", "interest", "mode")
+    __slots__ = ("armed", "fd", "generation", "interest", "mode", "owned")
 
     def __init__(self, fd, interest=0, mode=LEVEL):
         self.fd = fd
@@ -17,6 +17,7 @@ class Source:
         self.mode = mode
         self.armed = 0
         self.generation = 0
+        self.owned = False
 
     def on_ready(self, mask):
         """The descriptor is ready for what `mask` says (READ, WRITE; HANGUP besides). May change any registration."""

@@ -63,6 +63,7 @@ class BaseTransport(Source):
         except BaseException:
             self.fd = -1
             raise
+        self.owned = True
         if self.server is not None:
             self.server._attach(self)
 
@@ -100,7 +101,7 @@ class BaseTransport(Source):
         return self.closing
 
     def __del__(self):
-        if self.fd >= 0:
+        if self.owned:
             warnings.warn(f"unclosed transport {self!r}", ResourceWarning, source=self, stacklevel=2)
             self.release()
 
@@ -132,7 +133,7 @@ class BaseTransport(Source):
         self.lost = 1
         self.closing = True
         self.drop_output()
-        if self.loop.closed:
+        if not self.loop.usable:
             self.release()
             self.loop.check_closed()
         self.loop.selector.remove(self)
@@ -163,8 +164,9 @@ class BaseTransport(Source):
         self.protocol = None
         if self.sock is not None:
             self.sock.close()
-        elif fd >= 0:
+        elif self.owned:
             events.close(fd)
+        self.owned = False
         server = self.server
         if server is not None:
             self.server = None

@@ -105,7 +105,7 @@ class StreamTransport(BaseTransport):
         elif self.closing:
             parts.append("closing")
         parts.append(f"fd={self.fd}")
-        if self.fd >= 0 and not self.loop.closed:
+        if self.fd >= 0 and self.loop.usable:
             read = "polling" if self.interest & READ else "idle"
             write = "polling" if self.interest & WRITE else "idle"
             parts.append(f"read={read} write=<{write}, bufsize={self.queue.size}>")
