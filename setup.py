@@ -37,6 +37,7 @@ COMPILED = [
     "core.watch",
     "core.bell",
     "core.signals",
+    "core.scheduler",
     "core.reactor",
     "transports.flow",
     "transports.sendqueue",

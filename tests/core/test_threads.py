@@ -95,6 +95,25 @@ def test_signals_reach_the_loop_of_the_main_thread_while_another_runs(loop, besi
     assert loop.remove_signal_handler(signal.SIGUSR1)
 
 
+def test_no_wake_up_by_a_signal_is_lost_to_a_loop_that_runs_beside(loop, beside):
+    handled, lost = threading.Semaphore(0), []
+
+    def work():
+        for i in range(1_000):
+            os.kill(os.getpid(), signal.SIGUSR1)
+            if not handled.acquire(timeout=PATIENCE / 2):
+                lost.append(i)
+                break
+        loop.call_soon_threadsafe(loop.stop)
+
+    loop.add_signal_handler(signal.SIGUSR1, handled.release)
+    thread = threading.Thread(target=work)
+    loop.call_soon(thread.start)
+    loop.run_forever()
+    thread.join()
+    assert lost == []
+
+
 def test_an_interrupt_leaves_the_run_of_the_main_thread_only(loop, beside):
     loop.call_soon(beside.call_soon_threadsafe, os.kill, os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):

@@ -61,7 +61,7 @@ class Bell:
             self.close()
 
     def begin(self):
-        """A loop starts to run in the main thread. Whoever has set another descriptor since the last run is its user."""
+        """A loop starts to run in the main thread. Whoever has set another descriptor meanwhile is its user."""
         self.running = True
         self.install()
 

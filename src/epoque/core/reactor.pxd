@@ -1,11 +1,10 @@
 cimport cython
 
 from epoque.core cimport handle as handles
-from epoque.core cimport timers, watch
+from epoque.core cimport watch
 from epoque.core.handle cimport Handle
-from epoque.core.ready cimport ReadyQueue
+from epoque.core.scheduler cimport Scheduler
 from epoque.core.signals cimport Signals
-from epoque.core.timers cimport TimerHandle, Timers
 from epoque.core.watch cimport Watcher
 from epoque.kernel cimport clock, fifo, interp, sockets
 from epoque.selector.epoll cimport EpollSelector
@@ -15,34 +14,22 @@ from epoque.selector.source cimport Source
 cdef int READ
 cdef int WRITE
 cdef long long POLL
-cdef bint _NAMED_BY_FACTORY
 cdef Py_ssize_t RECEIVE_SIZE
 
 
-cdef class Reactor:
-    cdef ReadyQueue queue
-    cdef Timers timers
+cdef class Reactor(Scheduler):
     cdef Selector selector
     cdef Signals signals
     cdef list ending  # sources to call at the end of this turn
     cdef sockets.Receiver receiver
-    cdef bint usable  # initialised and not closed; everything that touches the fields below checks it first
     cdef bint stopping  # stop() was called in this run
     cdef bint turning  # between enter() and leave(): there will be an end of the turn
-    cdef bint debug
-    cdef unsigned long thread  # that runs the loop, 0 when it does not run
     cdef bint forked  # the loop was inherited by this process and has not run here yet
     cdef unsigned long long looked  # clock.ticks() of the last look at descriptors and timers
     cdef Handle current  # being run, in debug mode
     cdef object previous_hooks  # sys.get_asyncgen_hooks() from before the run
     cdef int origin_depth  # coroutine origin tracking from before debug mode, -1 outside
-    cdef object task_factory
-    cdef object context  # contextvars.Context of our own callbacks, which enter a connection's
 
-    @cython.locals(timer=TimerHandle)
-    cdef TimerHandle add_timer(self, object when, object callback, tuple args, object context)
-    @cython.locals(handle=Handle)
-    cdef Handle schedule(self, object callback, tuple args, object context)
     cdef sockets.Receiver get_receiver(self)
     cdef int enter(self) except -1
     cdef int leave(self) except -1
@@ -59,6 +46,4 @@ cdef class Reactor:
     cdef bint unwatch(self, object fileobj, int direction, object handle) except -1
     @cython.locals(source=Source, watcher=Watcher)
     cdef Source find_source(self, object fileobj)
-    cdef int check_closed(self) except -1
     cdef int check_running(self) except -1
-    cdef int check_thread(self) except -1

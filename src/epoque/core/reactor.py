@@ -12,13 +12,11 @@ Only KeyboardInterrupt and SystemExit leave a turn. Whatever had not been delive
 import asyncio
 import sys
 from asyncio import events, futures, tasks
-from contextvars import Context
 
-from epoque.core import debug, timers, watch
+from epoque.core import debug, watch
 from epoque.core import handle as handles
-from epoque.core.ready import ReadyQueue
+from epoque.core.scheduler import Scheduler
 from epoque.core.signals import Signals, check_handler, check_signal
-from epoque.core.timers import Timers
 from epoque.core.watch import Watcher
 from epoque.kernel import clock, fifo, interp, sockets
 from epoque.kernel.masks import POLL, READ, WRITE
@@ -29,166 +27,41 @@ __all__ = ["Reactor"]
 # Bytes one recv() can bring; asyncio's figure. The buffer is shared by all transports of a loop.
 RECEIVE_SIZE = 256 * 1024
 
-_NAMED_BY_FACTORY = sys.version_info >= (3, 14)
 
-
-class Reactor:
-    """The scheduling half of an event loop; `epoque.EventLoop` adds what asyncio's interface needs besides."""
+class Reactor(Scheduler):
+    """The compiled half of an event loop; `epoque.EventLoop` adds what asyncio's interface needs besides."""
 
     __slots__ = (
-        "context",
         "current",
-        "debug",
         "ending",
         "forked",
         "looked",
         "origin_depth",
         "previous_hooks",
-        "queue",
         "receiver",
         "selector",
         "signals",
         "stopping",
-        "task_factory",
-        "thread",
-        "timers",
         "turning",
-        "usable",
     )
 
     def __init__(self):
-        try:
-            running = self.usable
-        except AttributeError:  # interpreted, a field is missing at first; compiled, it is false
-            running = False
-        if running:
-            raise RuntimeError("the event loop has been initialised already")
-        self.usable = False
-        self.timers = Timers()
+        Scheduler.__init__(self)
         self.ending = []
-        self.queue = ReadyQueue()
         self.selector = EpollSelector()
         self.selector.add(self.queue.wakeup)
         self.signals = Signals(self, self.selector, self.queue)
         self.receiver = None
         self.stopping = False
         self.turning = False
-        self.debug = debug.env_debug()
-        self.thread = 0
         self.looked = 0
         self.forked = False
         interp.tell_of_forks(self)
         self.current = None
         self.previous_hooks = None
         self.origin_depth = -1
-        self.task_factory = None
-        self.context = Context()
         self.signals.prepare()
         self.usable = True
-
-    # Scheduling.
-
-    def time(self):
-        """The loop's clock, `time.monotonic()`, in seconds."""
-        return clock.to_seconds(clock.monotonic_ns())
-
-    def call_soon(self, callback, *args, context=None):
-        """Run ``callback(*args)`` in the next turn, in the order of the calls. Not thread-safe.
-
-        `context` is a `contextvars.Context`, by default a copy of the current one. RuntimeError on a closed loop.
-        """
-        if not self.usable:
-            self.check_closed()
-        if self.debug:
-            self.check_thread()
-            debug.check_callback(callback, "call_soon")
-        handle = handles.new_handle(callback, args, self, interp.copy_context() if context is None else context)
-        if self.debug:
-            handle.origin = debug.origin()
-        self.queue.handles.append(handle)
-        return handle
-
-    def schedule(self, callback, args, context):
-        """Our own `call_soon`, without its checks."""
-        handle = handles.new_handle(callback, args, self, context)
-        if self.debug:
-            handle.origin = debug.origin()
-        self.queue.handles.append(handle)
-        return handle
-
-    def call_soon_threadsafe(self, callback, *args, context=None):
-        """As `call_soon`, from any thread, or from a signal handler."""
-        if self.debug:
-            self.check_closed()
-            debug.check_callback(callback, "call_soon_threadsafe")
-        handle = handles.new_handle(callback, args, self, interp.copy_context() if context is None else context)
-        if self.debug:
-            handle.origin = debug.origin()
-        if not self.usable:
-            self.check_closed()
-        self.queue.put_threadsafe(handle)
-        return handle
-
-    def call_later(self, delay, callback, *args, context=None):
-        """Run ``callback(*args)`` once `delay` seconds have passed, never earlier. ValueError for NaN."""
-        if delay is None:
-            raise TypeError("delay must not be None")
-        return self.add_timer(clock.to_seconds(clock.monotonic_ns()) + delay, callback, args, context)
-
-    def call_at(self, when, callback, *args, context=None):
-        """Run ``callback(*args)`` once `time` has reached `when` seconds, never earlier. ValueError for NaN."""
-        if when is None:
-            raise TypeError("when cannot be None")
-        return self.add_timer(when, callback, args, context)
-
-    def add_timer(self, when, callback, args, context):
-        if not self.usable:
-            self.check_closed()
-        if self.debug:
-            self.check_thread()
-            debug.check_callback(callback, "call_at")
-        if when != when:
-            raise ValueError("the time of a timer cannot be NaN")
-        timer = timers.new_timer(when, callback, args, self, interp.copy_context() if context is None else context)
-        if self.debug:
-            timer.origin = debug.origin()
-        self.timers.add(timer)
-        return timer
-
-    def create_future(self):
-        """An `asyncio.Future` of this loop."""
-        return futures.Future(loop=self)
-
-    def create_task(self, coro, *, name=None, context=None, **kwargs):
-        """Wrap a coroutine in a task, through the task factory if there is one.
-
-        Keywords are those of the running Python's `asyncio.Task` (``eager_start`` from 3.12), or of the factory.
-        """
-        if not self.usable:
-            self.check_closed()
-        if self.task_factory is None:
-            task = tasks.Task(coro, loop=self, name=name, context=context, **kwargs)
-            if self.debug:
-                debug.drop_own_frame(task)
-            return task
-        if _NAMED_BY_FACTORY:
-            return self.task_factory(self, coro, name=name, context=context, **kwargs)
-        if context is not None:
-            kwargs["context"] = context
-        task = self.task_factory(self, coro, **kwargs)
-        if name is not None and hasattr(task, "set_name"):
-            task.set_name(name)
-        return task
-
-    def set_task_factory(self, factory):
-        """Let ``factory(loop, coro, **kwargs)`` make the tasks; None restores `asyncio.Task`."""
-        if factory is not None and not callable(factory):
-            raise TypeError("task factory must be a callable or None")
-        self.task_factory = factory
-
-    def get_task_factory(self):
-        """The task factory, or None."""
-        return self.task_factory
 
     # Transports.
 
@@ -245,10 +118,6 @@ class Reactor:
     def is_running(self):
         """Whether the loop runs, in whichever thread of this process."""
         return self.thread != 0 and not self.forked
-
-    def is_closed(self):
-        """Whether `close` was called."""
-        return not self.usable
 
     def enter(self):
         if self.forked:
@@ -466,10 +335,6 @@ class Reactor:
     def _current_origin(self):
         return None if self.current is None else self.current.origin
 
-    def get_debug(self):
-        """Whether the loop is in debug mode."""
-        return self.debug
-
     def set_debug(self, enabled):
         """Switch debug mode: slow callbacks are logged, calls from the wrong thread refused, origins kept."""
         self.debug = bool(enabled)
@@ -485,19 +350,11 @@ class Reactor:
             debug.track_coroutine_origins(self.origin_depth)
             self.origin_depth = -1
 
-    def check_closed(self):
-        if not self.usable:
-            raise RuntimeError("Event loop is closed")
-
     def check_running(self):
         if self.is_running():
             raise RuntimeError("This event loop is already running")
         if events._get_running_loop() is not None:
             raise RuntimeError("Cannot run the event loop while another loop is running")
-
-    def check_thread(self):
-        if self.thread != 0 and self.thread != interp.thread_ident():
-            raise RuntimeError("Non-thread-safe operation invoked on an event loop other than the current one")
 
 
 def _stop_with_future(future):

@@ -1,0 +1,155 @@
+# cython: nonecheck=False
+"""What is to run, and when? `Scheduler`: the calls that put callbacks in line, on the clock, or into a task."""
+
+import sys
+from asyncio import futures, tasks
+from contextvars import Context
+
+from epoque.core import debug, timers
+from epoque.core import handle as handles
+from epoque.core.ready import ReadyQueue
+from epoque.core.timers import Timers
+from epoque.kernel import clock, interp
+
+__all__ = ["Scheduler"]
+
+_NAMED_BY_FACTORY = sys.version_info >= (3, 14)
+
+
+class Scheduler:
+    """The ready queue and the timers of a loop, as asyncio's interface shows them."""
+
+    __slots__ = ("context", "debug", "queue", "task_factory", "thread", "timers", "usable")
+
+    def __init__(self):
+        try:
+            running = self.usable
+        except AttributeError:  # interpreted, a field is missing at first; compiled, it is false
+            running = False
+        if running:
+            raise RuntimeError("the event loop has been initialised already")
+        self.usable = False
+        self.queue = ReadyQueue()
+        self.timers = Timers()
+        self.debug = debug.env_debug()
+        self.thread = 0
+        self.task_factory = None
+        self.context = Context()
+
+    def time(self):
+        """The loop's clock, `time.monotonic()`, in seconds."""
+        return clock.to_seconds(clock.monotonic_ns())
+
+    def call_soon(self, callback, *args, context=None):
+        """Run ``callback(*args)`` in the next turn, in the order of the calls. Not thread-safe.
+
+        `context` is a `contextvars.Context`, by default a copy of the current one. RuntimeError on a closed loop.
+        """
+        if not self.usable:
+            self.check_closed()
+        if self.debug:
+            self.check_thread()
+            debug.check_callback(callback, "call_soon")
+        handle = handles.new_handle(callback, args, self, interp.copy_context() if context is None else context)
+        if self.debug:
+            handle.origin = debug.origin()
+        self.queue.handles.append(handle)
+        return handle
+
+    def schedule(self, callback, args, context):
+        """Our own `call_soon`, without its checks."""
+        handle = handles.new_handle(callback, args, self, context)
+        if self.debug:
+            handle.origin = debug.origin()
+        self.queue.handles.append(handle)
+        return handle
+
+    def call_soon_threadsafe(self, callback, *args, context=None):
+        """As `call_soon`, from any thread, or from a signal handler."""
+        if self.debug:
+            self.check_closed()
+            debug.check_callback(callback, "call_soon_threadsafe")
+        handle = handles.new_handle(callback, args, self, interp.copy_context() if context is None else context)
+        if self.debug:
+            handle.origin = debug.origin()
+        if not self.usable:
+            self.check_closed()
+        self.queue.put_threadsafe(handle)
+        return handle
+
+    def call_later(self, delay, callback, *args, context=None):
+        """Run ``callback(*args)`` once `delay` seconds have passed, never earlier. ValueError for NaN."""
+        if delay is None:
+            raise TypeError("delay must not be None")
+        return self.add_timer(clock.to_seconds(clock.monotonic_ns()) + delay, callback, args, context)
+
+    def call_at(self, when, callback, *args, context=None):
+        """Run ``callback(*args)`` once `time` has reached `when` seconds, never earlier. ValueError for NaN."""
+        if when is None:
+            raise TypeError("when cannot be None")
+        return self.add_timer(when, callback, args, context)
+
+    def add_timer(self, when, callback, args, context):
+        if not self.usable:
+            self.check_closed()
+        if self.debug:
+            self.check_thread()
+            debug.check_callback(callback, "call_at")
+        if when != when:
+            raise ValueError("the time of a timer cannot be NaN")
+        timer = timers.new_timer(when, callback, args, self, interp.copy_context() if context is None else context)
+        if self.debug:
+            timer.origin = debug.origin()
+        self.timers.add(timer)
+        return timer
+
+    def create_future(self):
+        """An `asyncio.Future` of this loop."""
+        return futures.Future(loop=self)
+
+    def create_task(self, coro, *, name=None, context=None, **kwargs):
+        """Wrap a coroutine in a task, through the task factory if there is one.
+
+        Keywords are those of the running Python's `asyncio.Task` (``eager_start`` from 3.12), or of the factory.
+        """
+        if not self.usable:
+            self.check_closed()
+        if self.task_factory is None:
+            task = tasks.Task(coro, loop=self, name=name, context=context, **kwargs)
+            if self.debug:
+                debug.drop_own_frame(task)
+            return task
+        if _NAMED_BY_FACTORY:
+            return self.task_factory(self, coro, name=name, context=context, **kwargs)
+        if context is not None:
+            kwargs["context"] = context
+        task = self.task_factory(self, coro, **kwargs)
+        if name is not None and hasattr(task, "set_name"):
+            task.set_name(name)
+        return task
+
+    def set_task_factory(self, factory):
+        """Let ``factory(loop, coro, **kwargs)`` make the tasks; None restores `asyncio.Task`."""
+        if factory is not None and not callable(factory):
+            raise TypeError("task factory must be a callable or None")
+        self.task_factory = factory
+
+    def get_task_factory(self):
+        """The task factory, or None."""
+        return self.task_factory
+
+    def is_closed(self):
+        """Whether `close` was called."""
+        return not self.usable
+
+    def get_debug(self):
+        """Whether the loop is in debug mode."""
+        return self.debug
+
+    def check_closed(self):
+        if not self.usable:
+            raise RuntimeError("Event loop is closed")
+
+    def check_thread(self):
+        if self.thread != 0 and self.thread != interp.thread_ident():
+            raise RuntimeError("Non-thread-safe operation invoked on an event loop other than the current one")
