@@ -140,6 +140,10 @@ class Signals:
         if self.active:
             self.prepare()
             bells.bell.begin()
+        elif self.doorbell is not None:
+            # Made in the main thread, run in another: there it would answer for the loop that now runs in the first.
+            self.selector.remove(self.doorbell)
+            self.doorbell = None
 
     def leave(self):
         """The loop has stopped. Its handlers may still be called: what they put in line waits for the next run."""
