@@ -86,7 +86,8 @@ class Handle:
     # Names under which asyncio's own handles are inspected by debuggers and test suites.
 
     def _run(self):
-        self.run()
+        if self.args is not None:  # neither cancelled nor made without its constructor
+            self.run()
         self = None
 
     @property

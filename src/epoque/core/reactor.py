@@ -136,11 +136,11 @@ class Reactor(Scheduler):
         self.stopping = False
         self.thread = 0
         events._set_running_loop(None)
-        self.signals.leave()
-        self.track_origins(False)
         if self.previous_hooks is not None:
             sys.set_asyncgen_hooks(*self.previous_hooks)
             self.previous_hooks = None
+        self.track_origins(False)
+        self.signals.leave()  # the last: a handler may run in it, and raise
 
     def turn(self):
         if self.forked:

@@ -84,7 +84,10 @@ class Scheduler:
         return self.add_timer(clock.to_seconds(clock.monotonic_ns()) + delay, callback, args, context)
 
     def call_at(self, when, callback, *args, context=None):
-        """Run ``callback(*args)`` once `time` has reached `when` seconds, never earlier. ValueError for NaN."""
+        """Run ``callback(*args)`` once `time` has reached `when` seconds, never earlier.
+
+        ValueError for NaN, OverflowError for a number that no float can hold.
+        """
         if when is None:
             raise TypeError("when cannot be None")
         return self.add_timer(when, callback, args, context)

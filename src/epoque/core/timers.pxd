@@ -25,15 +25,15 @@ cdef class Timers:
     cdef list heap
     cdef unsigned long long sequence  # the last one given out
 
-    cdef long long earliest(self) noexcept
+    cpdef long long earliest(self) noexcept
     cdef TimerHandle first(self)
-    cdef int add(self, TimerHandle timer) except -1
+    cpdef int add(self, TimerHandle timer) except -1
     @cython.locals(last=TimerHandle, place=Py_ssize_t)
-    cdef int remove(self, TimerHandle timer) except -1
+    cpdef int remove(self, TimerHandle timer) except -1
     @cython.locals(timer=TimerHandle)
-    cdef int expire(self, long long now, fifo.Fifo ready) except -1
+    cpdef int expire(self, long long now, fifo.Fifo ready) except -1
     @cython.locals(heap=list, timer=TimerHandle)
-    cdef int clear(self) except -1
+    cpdef int clear(self) except -1
     @cython.locals(heap=list, above=Py_ssize_t, parent=TimerHandle)
     cdef int rise(self, TimerHandle timer, Py_ssize_t place) except -1
     @cython.locals(

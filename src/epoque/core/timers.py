@@ -1,4 +1,3 @@
-# cython: nonecheck=False
 """What is due next? Timers in a 4-ary heap, ordered by deadline and, for equal ones, by the order of their making.
 
 Every handle knows its place in the heap, so that `cancel` takes it out at once: nothing cancelled lies about to be

@@ -4,6 +4,7 @@ A loop shows times as float seconds and keeps them as integers; both conversions
 a timer early by a rounding.
 """
 
+from math import ldexp
 from time import monotonic_ns
 
 from epoque.kernel.masks import NEVER
@@ -30,6 +31,7 @@ def to_seconds(ns):
 
 def from_seconds(when):
     """The first nanosecond that is not before `when`: ``to_seconds(from_seconds(x)) >= x``, short of 292 years."""
+    when = ldexp(when, 0)  # whatever has __float__ as a float, but no text
     if when >= NEVER / 1e9:
         return NEVER
     if when <= -NEVER / 1e9:

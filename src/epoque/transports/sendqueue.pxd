@@ -9,14 +9,14 @@ cdef Py_ssize_t SEND_PIECES
 cdef class SendQueue:
     cdef list pieces
     cdef Py_ssize_t offset  # bytes of the first piece that are gone already
-    cdef Py_ssize_t size  # bytes still to be sent
+    cdef readonly Py_ssize_t size  # bytes still to be sent
 
-    cdef int push(self, object piece) except -1
+    cpdef int push(self, object piece) except -1
     @cython.locals(count=Py_ssize_t, sent=Py_ssize_t)
-    cdef int send(self, int fd) except -1
+    cpdef int send(self, int fd) except -1
     @cython.locals(whole=Py_ssize_t)
-    cdef int drop(self, Py_ssize_t count) except -1
-    cdef int clear(self) except -1
+    cpdef int drop(self, Py_ssize_t count) except -1
+    cpdef int clear(self) except -1
 
 
 cpdef object own(object data)
