@@ -4,6 +4,9 @@ from epoque.kernel cimport interp
 from epoque.selector.source cimport Source
 
 
+cdef unsigned long long NUMBER
+
+
 cdef class Selector:
     cdef list table  # fd -> Source or None
     cdef unsigned int generation  # the last one given out

@@ -22,6 +22,8 @@ from epoque.selector.source import Source
 
 __all__ = ["Selector", "Source"]
 
+NUMBER = 0xFFFF_FFFF  # of an event's ident: the descriptor; the generation is above it
+
 
 class Selector:
     """The table of sources by descriptor, and the dispatch of batches."""
@@ -55,7 +57,7 @@ class Selector:
         if self.table[fd] is not None:
             # Its owner closed the number without telling us, and it was given out again.
             self.evict(self.table[fd])
-        self.generation = self.generation + 1 if self.generation < 0xFFFF_FFFF else 1
+        self.generation = self.generation + 1 if self.generation < NUMBER else 1
         source.generation = self.generation
         source.armed = 0
         self.table[fd] = source
@@ -138,7 +140,7 @@ class Selector:
             ident = self.ident(self.position)
             mask = self.mask(self.position)
             self.position += 1
-            fd = ident & 0xFFFF_FFFF
+            fd = ident & NUMBER
             source = self.table[fd] if fd < len(self.table) else None
             if source is None or source.generation != ident >> 32:
                 if self.removals == 0:

@@ -7,7 +7,8 @@ cdef Py_ssize_t SEND_PIECES
 
 @cython.final
 cdef class SendQueue:
-    cdef list pieces
+    cdef object only  # the piece, while there is one; then
+    cdef list pieces  # has them all
     cdef Py_ssize_t offset  # bytes of the first piece that are gone already
     cdef readonly Py_ssize_t size  # bytes still to be sent
 

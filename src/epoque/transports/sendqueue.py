@@ -14,24 +14,31 @@ __all__ = ["SendQueue", "own"]
 class SendQueue:
     """The output of one connection."""
 
-    __slots__ = ("offset", "pieces", "size")
+    __slots__ = ("offset", "only", "pieces", "size")
 
     def __init__(self):
+        self.only = None
         self.pieces = []
         self.offset = 0
         self.size = 0
 
     def push(self, piece):
         """Append what `own` returned; never an empty piece."""
-        self.pieces.append(piece)
+        if self.size == 0:
+            self.only = piece  # a list would be allocated and freed for every answer to a request
+        else:
+            if self.only is not None:
+                self.pieces.append(self.only)
+                self.only = None
+            self.pieces.append(piece)
         self.size += len(piece)
 
     def send(self, fd):
         """Send until nothing is left or the kernel takes no more. OSError when the connection is broken."""
         while self.size:
             count = len(self.pieces)
-            if count == 1:
-                sent = sockets.send(fd, self.pieces[0], self.offset)
+            if self.only is not None:
+                sent = sockets.send(fd, self.only, self.offset)
             else:
                 sent = sockets.send_many(fd, self.pieces, self.offset)
             if sent < 0:
@@ -42,21 +49,23 @@ class SendQueue:
 
     def drop(self, count):
         """The first `count` bytes are gone."""
-        self.size -= count
-        if self.size == 0:
-            self.pieces.clear()
-            self.offset = 0
+        if count == self.size:
+            self.clear()
             return 0
+        self.size -= count
         count += self.offset
-        whole = 0
-        while count >= len(self.pieces[whole]):
-            count -= len(self.pieces[whole])
-            whole += 1
-        del self.pieces[:whole]
+        if self.only is None:
+            whole = 0
+            while count >= len(self.pieces[whole]):
+                count -= len(self.pieces[whole])
+                whole += 1
+            del self.pieces[:whole]
         self.offset = count
 
     def clear(self):
-        self.pieces.clear()
+        self.only = None
+        if self.pieces:
+            self.pieces.clear()
         self.offset = 0
         self.size = 0
 
