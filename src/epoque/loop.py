@@ -77,6 +77,12 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
         if executor is not None:
             executor.shutdown(wait=False)
 
+    def _forked(self) -> None:
+        # Threads do not follow into a child: pools that wait for them would wait for ever.
+        Reactor._forked(self)
+        self._resolver = None
+        self._default_executor = None
+
     def _check_closed(self) -> None:
         if self.is_closed():
             raise RuntimeError("Event loop is closed")

@@ -81,7 +81,7 @@ class Reactor(Scheduler):
             self.enter()
             while True:
                 self.turn()
-                if self.stopping:
+                if self.stopping or not self.usable:  # a child that a callback forked may close the loop and come back
                     break
         finally:
             try:
@@ -165,8 +165,9 @@ class Reactor(Scheduler):
 
     def sleep(self):
         """Wait for the next event or deadline, with the signals that have handlers held back."""
-        held = self.signals.hold()
+        held = False
         try:
+            held = self.signals.hold()
             self.queue.idle = True
             interp.check_signals()
             if self.stopping or fifo.size(self.queue.handles):
@@ -226,6 +227,8 @@ class Reactor(Scheduler):
             return
         if self.debug:
             debug.logger.debug("Close %r", self)
+        if self.forked:
+            self.after_fork()
         self.usable = False
         self.queue.handles.clear()
         self.ending.clear()
@@ -274,8 +277,9 @@ class Reactor(Scheduler):
 
     def _ensure_fd_no_transport(self, fd):
         source = self.find_source(fd)
-        if source is not None and not isinstance(source, Watcher) and isinstance(source, asyncio.BaseTransport):
-            raise RuntimeError(f"File descriptor {source.fd!r} is used by transport {source!r}")
+        if source is not None and not isinstance(source, Watcher):
+            user = "transport" if isinstance(source, asyncio.BaseTransport) else "the loop's own"
+            raise RuntimeError(f"File descriptor {source.fd!r} is used by {user} {source!r}")
 
     def watch(self, fileobj, direction, callback, args):
         self.check_closed()
@@ -323,11 +327,17 @@ class Reactor(Scheduler):
         """
         check_handler(sig, callback)
         self.check_closed()
+        if self.forked:
+            self.after_fork()
         self.signals.add(sig, callback, args)
 
     def remove_signal_handler(self, sig):
         """Restore the default action of `sig`; returns whether there was a handler."""
         check_signal(sig)
+        if not self.usable:
+            return False
+        if self.forked:
+            self.after_fork()
         return self.signals.remove(sig)
 
     # Debug mode.
