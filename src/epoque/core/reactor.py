@@ -18,7 +18,7 @@ from epoque.core import handle as handles
 from epoque.core.scheduler import Scheduler
 from epoque.core.signals import Signals, check_handler, check_signal
 from epoque.core.watch import Watcher
-from epoque.kernel import clock, fifo, interp, sockets
+from epoque.kernel import clock, datagrams, fifo, interp, sockets
 from epoque.kernel.masks import POLL, READ, WRITE
 from epoque.selector.epoll import EpollSelector
 
@@ -33,6 +33,7 @@ class Reactor(Scheduler):
 
     __slots__ = (
         "current",
+        "datagram_receiver",
         "ending",
         "forked",
         "looked",
@@ -52,6 +53,7 @@ class Reactor(Scheduler):
         self.selector.add(self.queue.wakeup)
         self.signals = Signals(self, self.selector, self.queue)
         self.receiver = None
+        self.datagram_receiver = None
         self.stopping = False
         self.turning = False
         self.looked = 0
@@ -70,6 +72,12 @@ class Reactor(Scheduler):
         if self.receiver is None:
             self.receiver = sockets.Receiver(RECEIVE_SIZE)
         return self.receiver
+
+    def get_datagram_receiver(self):
+        """The memory for received datagrams, made when the first transport asks for it."""
+        if self.datagram_receiver is None:
+            self.datagram_receiver = datagrams.Receiver()
+        return self.datagram_receiver
 
     # Running.
 
