@@ -136,7 +136,8 @@ class Reactor(Scheduler):
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
         events._set_running_loop(self)
         self.signals.enter()
-        self.looked = 0
+        # What was put in line before the run goes before events, as on asyncio; a run that stops at once looks once.
+        self.looked = 0 if self.stopping else clock.ticks()
         self.turning = True
 
     def leave(self):
