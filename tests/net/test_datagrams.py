@@ -24,6 +24,7 @@ from tests.net.peers import (
     udp_socket,
 )
 
+IP_RECVERR = 11  # <linux/in.h>; the module socket does not have it
 FLOOD = 150  # datagrams of some bytes, which the kernel's default buffers can hold
 
 
@@ -249,6 +250,24 @@ def test_a_base_exception_leaves_the_loop_and_loses_no_datagram(loop: Any, socke
     assert run(loop, protocol.gets(5)) == [b"%d" % number for number in range(5)]
     transport.close()
     run(loop, protocol.lost())
+
+
+@pytest.mark.asyncio_wrong("it spins: the error is reported as long as it stays in the queue")
+@pytest.mark.skipif(sys.platform != "linux", reason="IP_RECVERR is Linux's")
+async def test_errors_that_the_kernel_queues_do_not_spin(datagrams: Any, sockets: Any) -> None:
+    with udp_socket() as gone:
+        address = gone.getsockname()
+    sock = udp_socket()
+    sock.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
+    transport, protocol = await datagrams(sock=sock)
+    transport.sendto(b"anybody?", address)
+    await protocol.reaches("error")
+    assert isinstance(protocol.failures[0], ConnectionRefusedError)
+    await settle()
+    with pytest.raises(BlockingIOError):
+        sock.recvmsg(1, 1, socket.MSG_ERRQUEUE)
+    await settle()
+    assert len(protocol.failures) == 1
 
 
 # Pausing.

@@ -230,6 +230,19 @@ async def test_error_received_that_sends_again_cannot_hold_the_loop(datagrams: A
     assert waiting(peer) == [b"after"]
 
 
+async def test_an_error_within_a_callback_of_the_endpoint_is_told(datagrams: Any, sockets: Any) -> None:
+    """Sending so much at once leaves at once, in the context in which datagram_received runs already."""
+    answer = overriding(
+        DatagramRecorder,
+        datagram_received=lambda self: [self.transport.sendto(bytes(65508), self.got[0][1]) for _ in range(3)],
+    )
+    transport, protocol = await datagrams(answer)
+    peer = sockets.enter_context(udp_socket())
+    peer.sendto(b"x", transport.get_extra_info("sockname"))
+    await protocol.reaches("error", 3)
+    assert [exc.errno for exc in protocol.failures] == [errno.EMSGSIZE] * 3
+
+
 async def test_error_received_that_raises_is_contained(
     datagrams: Any, sockets: Any, errors: list[dict[str, Any]]
 ) -> None:
@@ -334,13 +347,15 @@ async def test_a_slow_look_up_holds_up_neither_the_loop_nor_the_order(
     assert sorted(asked) == ["other.test", "slow.test"]
 
 
+@pytest.mark.epoque_only("asyncio looks the name up by a way that a test cannot replace")
 async def test_a_name_that_does_not_exist_is_told_and_the_others_are_sent(
     datagrams: Any, sockets: Any, monkeypatch: Any
 ) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", raiser(lambda: socket.gaierror(socket.EAI_NONAME, "no such name")))
     transport, protocol = await datagrams()
     peer = sockets.enter_context(udp_socket())
     transport.sendto(b"one", peer.getsockname())
-    transport.sendto(b"lost", ("-.invalid", 9))
+    transport.sendto(b"lost", ("nowhere.test", 9))
     transport.sendto(b"two", peer.getsockname())
     await protocol.reaches("error")
     assert await _texts(peer, 2) == [b"one", b"two"]

@@ -12,6 +12,7 @@ cdef int READ
 cdef int WRITE
 cdef Py_ssize_t DATAGRAMS
 cdef Py_ssize_t AT_ONCE
+cdef int ERROR_QUEUE
 cdef bint SENDS_EMPTY
 cdef double FIRST_PAUSE
 cdef double LONGEST_PAUSE
@@ -29,6 +30,7 @@ cdef class DatagramTransport(BaseTransport):
     cdef bint ended  # nothing more can arrive: SHUT_RD, or the end of a SOCK_SEQPACKET connection
     cdef bint ending  # in loop.ending: to be called at the end of this turn
     cdef bint flushing  # inside flush
+    cdef bint on_the_spot  # inside a call of the protocol's
     cdef list arrived  # received together, (data, address) or OSError
     cdef Py_ssize_t delivered  # how many of them the protocol has
     cdef object retry  # TimerHandle while another socket's queue is full
@@ -38,6 +40,7 @@ cdef class DatagramTransport(BaseTransport):
     cdef int read_from_now_on(self) except -1
     cdef int drop_input(self) except -1
     cdef int collect(self, int mask) except -1
+    cdef int drop_queued_errors(self) except -1
     cdef int end_of_input(self) except -1
     cdef int deliver(self) except -1
     cdef int hand_over(self) except -1
@@ -48,6 +51,7 @@ cdef class DatagramTransport(BaseTransport):
     cdef int commit(self) except -1
     cdef int ask_for_turn_end(self) except -1
     cdef int flush_now(self) except -1
+    cdef int flush_here(self) except -1
     cdef int flush(self) except -1
     @cython.locals(left=Py_ssize_t, ready=Py_ssize_t, sent=Py_ssize_t)
     cdef bint send(self) except -1

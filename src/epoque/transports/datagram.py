@@ -27,6 +27,7 @@ from epoque.transports.flow import FlowControl
 __all__ = ["DatagramTransport", "opened"]
 
 AT_ONCE = 64 * 1024  # bytes; with less, waiting for the end of the turn saves more than it costs
+ERROR_QUEUE = getattr(socket, "MSG_ERRQUEUE", 0)  # Linux
 SENDS_EMPTY = sys.version_info >= (3, 13)  # before, asyncio drops empty datagrams
 
 # Seconds between attempts to enter the full queue of another Unix socket: epoll(7) tells about the room of a connected
@@ -50,8 +51,9 @@ class DatagramTransport(BaseTransport):
         "ending",
         "flow",
         "flushing",
-        "paused",
+        "on_the_spot",
         "pause",
+        "paused",
         "queue",
         "receiver",
         "remote",
@@ -73,6 +75,7 @@ class DatagramTransport(BaseTransport):
         self.ended = False
         self.ending = False
         self.flushing = False
+        self.on_the_spot = False
         self.arrived = []
         self.delivered = 0
         self.retry = None
@@ -107,7 +110,7 @@ class DatagramTransport(BaseTransport):
     def abort(self):
         """End at once. What was sent in this turn is offered to the kernel; what it had no room for is lost."""
         if self.ending and self.lost == 0 and not self.waits():
-            self.flush()
+            self.flush_here()
         self.lose(None)
 
     def __repr__(self):
@@ -185,8 +188,23 @@ class DatagramTransport(BaseTransport):
         except BaseException as exc:
             self.failed(exc, "Fatal read error on datagram transport")
             return 0
-        if mask & HANGUP and self.arrived and self.arrived[len(self.arrived) - 1] == (b"", None):
-            self.end_of_input()
+        if mask & HANGUP:
+            if not self.arrived:
+                if ERROR_QUEUE:
+                    self.drop_queued_errors()
+            elif self.arrived[len(self.arrived) - 1] == (b"", None):
+                self.end_of_input()
+
+    def drop_queued_errors(self):
+        """Only errors were reported that the application has the kernel queue (IP_RECVERR, ip(7)).
+
+        It had its chance in ``error_received``; what stays in the queue is reported for ever.
+        """
+        for _ in range(DATAGRAMS):
+            try:
+                self.sock.recvmsg(1, 1, ERROR_QUEUE)
+            except OSError:
+                break
 
     def end_of_input(self):
         """What has ended stays readable for ever, and gives empty datagrams: one is enough."""
@@ -224,7 +242,10 @@ class DatagramTransport(BaseTransport):
     def tell(self, name, arguments):
         """Call the protocol, which may fail: the endpoint stays."""
         try:
-            interp.call(self.context, getattr(self.protocol, name), arguments)
+            if self.on_the_spot:
+                getattr(self.protocol, name)(*arguments)
+            else:
+                interp.call(self.context, getattr(self.protocol, name), arguments)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as exc:
@@ -327,11 +348,19 @@ class DatagramTransport(BaseTransport):
 
     def flush_now(self):
         """Send within a call of the protocol's; what follows happens on the spot unless it resumes the protocol."""
-        self.flush()
+        self.flush_here()
         if self.flow.paused:
             self.ask_for_turn_end()
         else:
             self.finish()
+
+    def flush_here(self):
+        """Flush, and call ``error_received`` as a part of what the protocol does: in its context, whichever that is."""
+        self.on_the_spot = True
+        try:
+            self.flush()
+        finally:
+            self.on_the_spot = False
 
     def flush(self):
         """Send what the kernel takes, and see to it that the rest follows."""
