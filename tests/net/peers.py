@@ -319,3 +319,11 @@ def datagram_pair(size: int | None = None) -> tuple[socket.socket, socket.socket
         if size is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
     return pair
+
+
+def waiting(sock: socket.socket) -> list[bytes]:
+    """What has arrived at a plain socket already."""
+    found = []
+    while select.select([sock], [], [], 0)[0]:
+        found.append(sock.recv(1 << 18))
+    return found
