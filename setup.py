@@ -24,6 +24,7 @@ COMPILED = [
     "kernel.interp",
     "kernel.epoll",
     "kernel.sockets",
+    "kernel.datagrams",
     "kernel.events",
     "kernel.signals",
     "selector.source",
@@ -44,6 +45,8 @@ COMPILED = [
     "transports.base",
     "transports.stream",
     "transports.listener",
+    "transports.datagramqueue",
+    "transports.datagram",
 ]
 
 DIRECTIVES = {

@@ -8,7 +8,7 @@ import weakref
 
 from epoque.core import asyncgens, exceptions, executors
 from epoque.core.reactor import Reactor
-from epoque.endpoints import names, sock, tcp, tls, unix
+from epoque.endpoints import names, sock, tcp, tls, udp, unix
 
 __all__ = ["EventLoop"]
 
@@ -46,6 +46,7 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     # Names.
     getaddrinfo = names.getaddrinfo
     getnameinfo = names.getnameinfo
+    _look_up = names.look_up
 
     # Connections and servers.
     create_connection = tcp.create_connection
@@ -54,6 +55,9 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     create_unix_connection = unix.create_unix_connection
     create_unix_server = unix.create_unix_server
     start_tls = tls.start_tls
+
+    # Datagrams.
+    create_datagram_endpoint = udp.create_datagram_endpoint
 
     # Bare sockets.
     sock_accept = sock.sock_accept

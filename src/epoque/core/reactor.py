@@ -18,7 +18,7 @@ from epoque.core import handle as handles
 from epoque.core.scheduler import Scheduler
 from epoque.core.signals import Signals, check_handler, check_signal
 from epoque.core.watch import Watcher
-from epoque.kernel import clock, fifo, interp, sockets
+from epoque.kernel import clock, datagrams, fifo, interp, sockets
 from epoque.kernel.masks import POLL, READ, WRITE
 from epoque.selector.epoll import EpollSelector
 
@@ -33,6 +33,7 @@ class Reactor(Scheduler):
 
     __slots__ = (
         "current",
+        "datagram_receiver",
         "ending",
         "forked",
         "looked",
@@ -52,6 +53,7 @@ class Reactor(Scheduler):
         self.selector.add(self.queue.wakeup)
         self.signals = Signals(self, self.selector, self.queue)
         self.receiver = None
+        self.datagram_receiver = None
         self.stopping = False
         self.turning = False
         self.looked = 0
@@ -70,6 +72,12 @@ class Reactor(Scheduler):
         if self.receiver is None:
             self.receiver = sockets.Receiver(RECEIVE_SIZE)
         return self.receiver
+
+    def get_datagram_receiver(self):
+        """The memory for received datagrams, made when the first transport asks for it."""
+        if self.datagram_receiver is None:
+            self.datagram_receiver = datagrams.Receiver()
+        return self.datagram_receiver
 
     # Running.
 
@@ -128,7 +136,8 @@ class Reactor(Scheduler):
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
         events._set_running_loop(self)
         self.signals.enter()
-        self.looked = 0
+        # What was put in line before the run goes before events, as on asyncio; a run that stops at once looks once.
+        self.looked = 0 if self.stopping else clock.ticks()
         self.turning = True
 
     def leave(self):
