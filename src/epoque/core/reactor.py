@@ -136,8 +136,7 @@ class Reactor(Scheduler):
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
         events._set_running_loop(self)
         self.signals.enter()
-        # What was put in line before the run goes before events, as on asyncio; a run that stops at once looks once.
-        self.looked = 0 if self.stopping else clock.ticks()
+        self.looked = 0  # every run looks at the descriptors at least once, however short
         self.turning = True
 
     def leave(self):
