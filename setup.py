@@ -24,6 +24,7 @@ COMPILED = [
     "kernel.interp",
     "kernel.epoll",
     "kernel.sockets",
+    "kernel.pipes",
     "kernel.events",
     "kernel.signals",
     "selector.source",
@@ -44,6 +45,7 @@ COMPILED = [
     "transports.base",
     "transports.stream",
     "transports.listener",
+    "transports.pipe",
 ]
 
 DIRECTIVES = {

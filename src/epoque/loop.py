@@ -8,7 +8,7 @@ import weakref
 
 from epoque.core import asyncgens, exceptions, executors
 from epoque.core.reactor import Reactor
-from epoque.endpoints import names, sock, tcp, tls, unix
+from epoque.endpoints import names, pipes, sock, tcp, tls, unix
 
 __all__ = ["EventLoop"]
 
@@ -54,6 +54,10 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     create_unix_connection = unix.create_unix_connection
     create_unix_server = unix.create_unix_server
     start_tls = tls.start_tls
+
+    # Pipes.
+    connect_read_pipe = pipes.connect_read_pipe
+    connect_write_pipe = pipes.connect_write_pipe
 
     # Bare sockets.
     sock_accept = sock.sock_accept
