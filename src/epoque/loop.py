@@ -8,7 +8,7 @@ import weakref
 
 from epoque.core import asyncgens, exceptions, executors
 from epoque.core.reactor import Reactor
-from epoque.endpoints import names, pipes, sock, tcp, tls, unix
+from epoque.endpoints import names, pipes, process, sock, tcp, tls, unix
 
 __all__ = ["EventLoop"]
 
@@ -55,9 +55,11 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     create_unix_server = unix.create_unix_server
     start_tls = tls.start_tls
 
-    # Pipes.
+    # Pipes and child processes.
     connect_read_pipe = pipes.connect_read_pipe
     connect_write_pipe = pipes.connect_write_pipe
+    subprocess_exec = process.subprocess_exec
+    subprocess_shell = process.subprocess_shell
 
     # Bare sockets.
     sock_accept = sock.sock_accept

@@ -24,6 +24,7 @@ cdef class Sharing:
 
 
 cdef class PipeTransport(BaseTransport):
+    cdef dict __dict__  # tests of applications put mocks in the place of methods
     cdef object file_mode  # st_mode of the descriptor
     cdef Sharing sharing  # the pipe, with whoever uses it too
     cdef bint duplicate  # fd is a duplicate of the pipe's number, and ours to close

@@ -64,7 +64,7 @@ class Sharing:
 class PipeTransport(BaseTransport):
     """What both directions share."""
 
-    __slots__ = ("duplicate", "file_mode", "in_line", "sharing", "unpolled")
+    __slots__ = ("__dict__", "duplicate", "file_mode", "in_line", "sharing", "unpolled")
 
     def __init__(self, loop, pipe, protocol, complaint):
         BaseTransport.__init__(self, loop, protocol, None, interp.copy_context())
