@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-__all__ = ["Child"]
+__all__ = ["Child", "open_pidfd"]
 
+NONE, GONE = -1, -2  # instead of a pidfd
 LOST = 255  # the return code that nobody knows
 RETRY = 0.01  # seconds until a process that has ended, but for a debugger that holds it, is asked again
 
@@ -34,29 +35,39 @@ _GET_INFO = 0xC000_FF0B | _INFO.size << 16
 _INFO_EXIT = 1 << 3
 
 
-class Child:
-    """A process to be reaped. ``exited(returncode)`` is called once, by the loop, after `Popen.returncode` is set."""
+def open_pidfd(pid: int) -> int:
+    """The pidfd of a child; NONE where there are none, or no descriptor is left; GONE if it has been reaped already.
 
-    def __init__(self, loop: Any, popen: subprocess.Popen[bytes], exited: Callable[[int], object]) -> None:
+    To be called as soon as the child has started: nothing but a pidfd opened before tells what becomes of a process
+    that somebody else reaps.
+    """
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return GONE
+    except (AttributeError, OSError):
+        return NONE
+
+
+class Child:
+    """A process to be reaped, with what `open_pidfd` gave for it.
+
+    ``exited(returncode)`` is called once, by the loop, after `Popen.returncode` is set.
+    """
+
+    def __init__(self, loop: Any, popen: subprocess.Popen[bytes], exited: Callable[[int], object], pidfd: int) -> None:
         self._loop = loop
         self._popen = popen
         self._exited = exited
-        self._pidfd = -1
-        self._gone = False  # the number may be another process's by now
+        self._pidfd = pidfd
+        self._gone = pidfd == GONE  # the number may be another process's by now
         popen.send_signal = self.send_signal  # type: ignore[method-assign]  # Popen's own goes by the number
-        try:
-            self._pidfd = os.pidfd_open(popen.pid)
-            loop.add_reader(self._pidfd, self._ended)
-        except ProcessLookupError:  # reaped by somebody else
-            self._gone = True
+        if self._gone:
             loop.call_soon(self._ended)
-        except (AttributeError, OSError):  # no such call here, or no descriptor left
-            self._close()
-            name = f"epoque-wait-{popen.pid}"
-            threading.Thread(target=self._wait, name=name, daemon=True).start()
-        except BaseException:
-            self._close()
-            raise
+        elif pidfd >= 0:
+            loop.add_reader(pidfd, self._ended)
+        else:
+            threading.Thread(target=self._wait, name=f"epoque-wait-{popen.pid}", daemon=True).start()
 
     def send_signal(self, signum: int) -> None:
         """Send a signal. Without effect once the process has been reaped; OSError for a wrong number, or EPERM."""
@@ -70,7 +81,7 @@ class Child:
 
     def abandon(self) -> None:
         """The loop is closed and will not reap: leave that to a thread."""
-        self._close()
+        self.release()
         with contextlib.suppress(RuntimeError):  # no new threads while the interpreter shuts down
             threading.Thread(target=self._popen.wait, daemon=True).start()
 
@@ -81,7 +92,7 @@ class Child:
         if returncode is None:
             self._loop.call_later(RETRY, self._ended)
             return
-        self._close()
+        self.release()
         vars(self._popen).pop("send_signal", None)
         exited, self._exited = self._exited, _ignore
         exited(returncode)
@@ -124,10 +135,11 @@ class Child:
         except RuntimeError:  # closed
             self._reap()
 
-    def _close(self) -> None:
+    def release(self) -> None:
+        """Give the pidfd back."""
         if self._pidfd >= 0:
             os.close(self._pidfd)
-            self._pidfd = -1
+            self._pidfd = NONE
 
 
 def _ignore(returncode: int) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import subprocess
 import warnings
 from asyncio.log import logger
 from typing import TYPE_CHECKING, Any
 
-from epoque.transports.child import Child
+from epoque.transports.child import Child, open_pidfd
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,7 @@ GRACE = 0.05
 class SubprocessTransport(asyncio.SubprocessTransport):
     """asyncio's interface. Extra info: ``subprocess``, the Popen object."""
 
-    def __init__(self, loop: Any, protocol: Any, popen: subprocess.Popen[bytes]) -> None:
+    def __init__(self, loop: Any, protocol: Any, popen: subprocess.Popen[bytes], pidfd: int) -> None:
         super().__init__({"subprocess": popen})
         self._closed = True  # nothing to be closed, should this fail
         self._loop = loop
@@ -42,7 +43,7 @@ class SubprocessTransport(asyncio.SubprocessTransport):
         self._calls: list[tuple[Any, ...]] | None = []  # before connection_made
         self._waiters: list[asyncio.Future[int | None]] = []
         self._exit = loop.create_future()
-        self._child: Child | None = Child(loop, popen, self._process_exited)
+        self._child: Child | None = Child(loop, popen, self._process_exited, pidfd)
         self._closed = False
 
     def __repr__(self) -> str:
@@ -232,11 +233,14 @@ async def spawn(loop: Any, protocol: Any, args: Any, **options: Any) -> Subproce
     If this fails or is cancelled, nothing is left: no descriptor, no process, no zombie.
     """
     popen = subprocess.Popen(args, **options)
+    pidfd = open_pidfd(popen.pid)
     try:
-        transport = SubprocessTransport(loop, protocol, popen)
+        transport = SubprocessTransport(loop, protocol, popen, pidfd)
     except BaseException:
         with popen:
             popen.kill()
+        if pidfd >= 0:
+            os.close(pidfd)
         raise
     if loop.get_debug():
         logger.debug("process %r created: pid %s", args if isinstance(args, (str, bytes)) else args[0], popen.pid)
