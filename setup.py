@@ -25,6 +25,7 @@ COMPILED = [
     "kernel.epoll",
     "kernel.sockets",
     "kernel.pipes",
+    "kernel.datagrams",
     "kernel.events",
     "kernel.signals",
     "selector.source",
@@ -46,6 +47,8 @@ COMPILED = [
     "transports.stream",
     "transports.listener",
     "transports.pipe",
+    "transports.datagramqueue",
+    "transports.datagram",
 ]
 
 DIRECTIVES = {

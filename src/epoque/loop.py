@@ -8,7 +8,7 @@ import weakref
 
 from epoque.core import asyncgens, exceptions, executors
 from epoque.core.reactor import Reactor
-from epoque.endpoints import names, pipes, process, sock, tcp, tls, unix
+from epoque.endpoints import names, pipes, process, sock, tcp, tls, udp, unix
 
 __all__ = ["EventLoop"]
 
@@ -46,6 +46,7 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     # Names.
     getaddrinfo = names.getaddrinfo
     getnameinfo = names.getnameinfo
+    _look_up = names.look_up
 
     # Connections and servers.
     create_connection = tcp.create_connection
@@ -54,6 +55,9 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     create_unix_connection = unix.create_unix_connection
     create_unix_server = unix.create_unix_server
     start_tls = tls.start_tls
+
+    # Datagrams.
+    create_datagram_endpoint = udp.create_datagram_endpoint
 
     # Pipes and child processes.
     connect_read_pipe = pipes.connect_read_pipe
@@ -82,6 +86,12 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
         self._executor_shutdown_called = True
         if executor is not None:
             executor.shutdown(wait=False)
+
+    def _forked(self) -> None:
+        # Threads do not follow into a child: pools that wait for them would wait for ever.
+        Reactor._forked(self)
+        self._resolver = None
+        self._default_executor = None
 
     def _check_closed(self) -> None:
         if self.is_closed():

@@ -1,6 +1,5 @@
 cimport cython
 
-from epoque.core.watch cimport Watcher
 from epoque.kernel cimport events, interp, pipes, sockets
 from epoque.selector.source cimport Source
 from epoque.transports cimport sendqueue

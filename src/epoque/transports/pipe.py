@@ -22,7 +22,6 @@ import stat
 from asyncio import constants
 
 from epoque.core import debug
-from epoque.core.watch import Watcher
 from epoque.kernel import events, interp, pipes
 from epoque.kernel.masks import HANGUP, READ, WRITE
 from epoque.transports import sendqueue
@@ -48,7 +47,7 @@ class Sharing:
     def leave(self):
         """A transport has ended. With the last one all objects are closed, even if closing one of them fails."""
         self.users -= 1
-        if self.users:
+        if self.users or not self.pipes:
             return 0
         pipe = self.pipes.pop()
         try:
@@ -84,7 +83,7 @@ class PipeTransport(BaseTransport):
             raise ValueError(complaint)
         os.set_blocking(fd, False)
         source = self.loop.selector.find(fd)
-        if source is not None and (not isinstance(source, Watcher) or self.loop.selector.verify(source)):
+        if source is not None and self.loop.selector.verify(source):
             fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 0)
             self.duplicate = True
         try:
@@ -122,19 +121,21 @@ class PipeTransport(BaseTransport):
 
     def _start(self, waiter):
         """Begin: connection_made, then watching, then whoever waits."""
-        self.begin()
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        try:
+            self.begin()
+        finally:
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
 
     def begin(self):
         try:
             interp.call_method(self.context, self.protocol, "connection_made", self)
         except (SystemExit, KeyboardInterrupt):
-            self.start()
             raise
         except BaseException as exc:
             self.blame(exc, "connection_made")
-        self.start()
+        finally:
+            self.start()
 
     def watch(self):
         """Have `on_ready` called for what is of interest."""
@@ -164,16 +165,23 @@ class PipeTransport(BaseTransport):
             )
         self.lose(exc)
 
+    def on_lost(self):
+        if not self.duplicate:
+            self.sharing.pipes.clear()  # their number may be anybody's
+        BaseTransport.on_lost(self)
+
     def release(self):
         fd = self.fd
-        owned = self.owned
         self.fd = -1
         self.owned = False
         self.protocol = None
-        if self.duplicate:
+        if self.duplicate and fd >= 0:
             events.close(fd)
-        if owned:
-            self.sharing.leave()
+        if self.sharing is not None:
+            try:
+                self.sharing.leave()
+            finally:
+                self.sharing = None
 
     # What a direction supplies.
 

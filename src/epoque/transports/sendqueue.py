@@ -87,5 +87,5 @@ def own(data):
             return data.cast("B")
         return data.tobytes()
     if isinstance(data, (bytes, bytearray)):
-        return bytes(data)
+        return memoryview(data).tobytes()  # a subclass may have ideas of its own about bytes()
     raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")
