@@ -24,6 +24,7 @@ COMPILED = [
     "kernel.interp",
     "kernel.epoll",
     "kernel.sockets",
+    "kernel.pipes",
     "kernel.datagrams",
     "kernel.events",
     "kernel.signals",
@@ -45,6 +46,7 @@ COMPILED = [
     "transports.base",
     "transports.stream",
     "transports.listener",
+    "transports.pipe",
     "transports.datagramqueue",
     "transports.datagram",
 ]

@@ -8,7 +8,7 @@ import weakref
 
 from epoque.core import asyncgens, exceptions, executors
 from epoque.core.reactor import Reactor
-from epoque.endpoints import names, sock, tcp, tls, udp, unix
+from epoque.endpoints import names, pipes, process, sock, tcp, tls, udp, unix
 
 __all__ = ["EventLoop"]
 
@@ -58,6 +58,12 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
 
     # Datagrams.
     create_datagram_endpoint = udp.create_datagram_endpoint
+
+    # Pipes and child processes.
+    connect_read_pipe = pipes.connect_read_pipe
+    connect_write_pipe = pipes.connect_write_pipe
+    subprocess_exec = process.subprocess_exec
+    subprocess_shell = process.subprocess_shell
 
     # Bare sockets.
     sock_accept = sock.sock_accept

@@ -24,6 +24,8 @@ def _events(mask, mode):
         events |= select.EPOLLIN if mode == EXCLUSIVE else select.EPOLLIN | select.EPOLLRDHUP
     if mask & WRITE:
         events |= select.EPOLLOUT
+    if mask & HANGUP:
+        events |= select.EPOLLRDHUP
     if mode == EDGE:
         events |= select.EPOLLET
     elif mode == EXCLUSIVE:

@@ -54,6 +54,8 @@ cdef uint32_t _events(int mask, int mode) noexcept:
         events |= EPOLLIN if mode == EXCLUSIVE else EPOLLIN | EPOLLRDHUP
     if mask & WRITE:
         events |= EPOLLOUT
+    if mask & HANGUP:
+        events |= EPOLLRDHUP
     if mode == EDGE:
         events |= EPOQUE_EPOLLET
     elif mode == EXCLUSIVE:

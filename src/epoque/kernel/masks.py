@@ -2,7 +2,7 @@
 
 READ = 1  # can be read, or has ended
 WRITE = 2  # can be written, or has failed
-HANGUP = 4  # the peer sends no more: what is left to read is all there will be
+HANGUP = 4  # the peer sends no more: what is left to read is all there will be; as an interest: nothing else matters
 
 # How a descriptor is watched.
 LEVEL = 0
