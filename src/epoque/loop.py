@@ -8,7 +8,7 @@ import weakref
 
 from epoque.core import asyncgens, exceptions, executors
 from epoque.core.reactor import Reactor
-from epoque.endpoints import names, sock, tcp, tls, unix
+from epoque.endpoints import files, names, sock, tcp, tls, unix
 
 __all__ = ["EventLoop"]
 
@@ -54,6 +54,12 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     create_unix_connection = unix.create_unix_connection
     create_unix_server = unix.create_unix_server
     start_tls = tls.start_tls
+
+    # Files.
+    sendfile = files.sendfile
+    sock_sendfile = files.sock_sendfile
+    _sendfile_native = files.sendfile_native
+    _sock_sendfile_native = files.sock_sendfile_native
 
     # Bare sockets.
     sock_accept = sock.sock_accept

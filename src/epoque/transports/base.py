@@ -11,7 +11,7 @@ from asyncio.trsock import TransportSocket
 
 from epoque.core import debug
 from epoque.kernel import events, interp
-from epoque.kernel.masks import READ
+from epoque.kernel.masks import READ, WRITE
 from epoque.selector.source import Source
 
 __all__ = ["BaseTransport"]
@@ -92,6 +92,10 @@ class BaseTransport(Source):
             self.extra["socket"] = TransportSocket(self.sock)
         return self.extra["socket"]
 
+    @property
+    def _sock_fd(self):
+        return self.fd
+
     def get_protocol(self):
         """The protocol, None once the connection has ended."""
         return self.protocol
@@ -99,6 +103,19 @@ class BaseTransport(Source):
     def is_closing(self):
         """Whether the transport is closed or about to be."""
         return self.closing
+
+    def __repr__(self):
+        parts = [type(self).__name__]
+        if self.fd < 0:
+            parts.append("closed")
+        elif self.closing:
+            parts.append("closing")
+        parts.append(f"fd={self.fd}")
+        if self.fd >= 0 and self.loop.usable:
+            read = "polling" if self.interest & READ else "idle"
+            write = "polling" if self.interest & WRITE else "idle"
+            parts.append(f"read={read} write=<{write}, bufsize={self.get_write_buffer_size()}>")
+        return f"<{' '.join(parts)}>"
 
     def __del__(self):
         if self.owned:
