@@ -83,10 +83,6 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
         if executor is not None:
             executor.shutdown(wait=False)
 
-    def _check_closed(self) -> None:
-        if self.is_closed():
-            raise RuntimeError("Event loop is closed")
-
     def __del__(self) -> None:
         if not self.is_closed():
             warnings.warn(f"unclosed event loop {self!r}", ResourceWarning, source=self, stacklevel=2)

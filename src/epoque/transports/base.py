@@ -40,6 +40,8 @@ class BaseTransport(Source):
         "sockname",
     )
 
+    max_size = 256 * 1024  # bytes that one receive can bring; the name is asyncio's
+
     def __init__(self, loop, protocol, server, context):
         Source.__init__(self, -1)
         self.loop = loop
@@ -91,10 +93,6 @@ class BaseTransport(Source):
                 self.sock.setblocking(False)
             self.extra["socket"] = TransportSocket(self.sock)
         return self.extra["socket"]
-
-    @property
-    def _sock_fd(self):
-        return self.fd
 
     def get_protocol(self):
         """The protocol, None once the connection has ended."""
@@ -188,6 +186,43 @@ class BaseTransport(Source):
         if server is not None:
             self.server = None
             server._detach(self)
+
+    def __dir__(self):
+        return dir(type(self))  # not of what ``__class__`` says
+
+    def __reduce__(self):
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
+    # Names under which asyncio's own transports are inspected.
+
+    @property
+    def _loop(self):
+        return self.loop
+
+    @property
+    def _protocol(self):
+        return self.protocol
+
+    @property
+    def _server(self):
+        return self.server
+
+    @property
+    def _sock(self):
+        self.get_socket()
+        return self.sock
+
+    @property
+    def _sock_fd(self):
+        return self.fd
+
+    @property
+    def _closing(self):
+        return self.closing
+
+    @property
+    def _conn_lost(self):
+        return self.lost
 
     # What a kind of transport supplies.
 
