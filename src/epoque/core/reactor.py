@@ -374,6 +374,19 @@ class Reactor(Scheduler):
         if events._get_running_loop() is not None:
             raise RuntimeError("Cannot run the event loop while another loop is running")
 
+    # Names under which asyncio's own loop is inspected, as in Scheduler.
+
+    def _check_running(self):
+        self.check_running()
+
+    @property
+    def _current_handle(self):
+        return self.current
+
+    @property
+    def _stopping(self):
+        return self.stopping
+
 
 def _stop_with_future(future):
     if not future.cancelled() and isinstance(future.exception(), (SystemExit, KeyboardInterrupt)):
