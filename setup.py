@@ -24,6 +24,8 @@ COMPILED = [
     "kernel.interp",
     "kernel.epoll",
     "kernel.sockets",
+    "kernel.pipes",
+    "kernel.datagrams",
     "kernel.events",
     "kernel.signals",
     "selector.source",
@@ -44,6 +46,9 @@ COMPILED = [
     "transports.base",
     "transports.stream",
     "transports.listener",
+    "transports.pipe",
+    "transports.datagramqueue",
+    "transports.datagram",
 ]
 
 DIRECTIVES = {

@@ -8,16 +8,13 @@ import weakref
 
 from epoque.core import asyncgens, exceptions, executors
 from epoque.core.reactor import Reactor
-from epoque.endpoints import files, names, sock, tcp, tls, unix
+from epoque.endpoints import files, names, pipes, process, sock, tcp, tls, udp, unix
 
 __all__ = ["EventLoop"]
 
 
 class EventLoop(Reactor, asyncio.AbstractEventLoop):
-    """An event loop over epoll. All of it is asyncio's interface; see the documentation of asyncio's loop.
-
-    Methods of AbstractEventLoop that are not listed here raise NotImplementedError.
-    """
+    """An event loop over epoll. All of it is asyncio's interface; see the documentation of asyncio's loop."""
 
     # Seconds that a callback may take before debug mode reports it.
     slow_callback_duration = 0.1
@@ -46,6 +43,7 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     # Names.
     getaddrinfo = names.getaddrinfo
     getnameinfo = names.getnameinfo
+    _look_up = names.look_up
 
     # Connections and servers.
     create_connection = tcp.create_connection
@@ -54,6 +52,15 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     create_unix_connection = unix.create_unix_connection
     create_unix_server = unix.create_unix_server
     start_tls = tls.start_tls
+
+    # Datagrams.
+    create_datagram_endpoint = udp.create_datagram_endpoint
+
+    # Pipes and child processes.
+    connect_read_pipe = pipes.connect_read_pipe
+    connect_write_pipe = pipes.connect_write_pipe
+    subprocess_exec = process.subprocess_exec
+    subprocess_shell = process.subprocess_shell
 
     # Files.
     sendfile = files.sendfile
@@ -82,6 +89,12 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
         self._executor_shutdown_called = True
         if executor is not None:
             executor.shutdown(wait=False)
+
+    def _forked(self) -> None:
+        # Threads do not follow into a child: pools that wait for them would wait for ever.
+        Reactor._forked(self)
+        self._resolver = None
+        self._default_executor = None
 
     def __del__(self) -> None:
         if not self.is_closed():

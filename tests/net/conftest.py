@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 import pytest
 
 from tests.loops import run
-from tests.net.peers import Factory, Recorder, pattern, tcp_pair, turns, unix_pair
+from tests.net.peers import DatagramRecorder, Factory, Recorder, pattern, tcp_pair, turns, unix_pair
 
 LIMIT = 20  # seconds a coroutine test may take; they need a fraction of one
 
@@ -111,3 +111,19 @@ def serve(loop: asyncio.AbstractEventLoop) -> Iterator[Callable[..., Coroutine[A
         for client in one.made.clients:
             client.close()
         _finish(loop, [getattr(protocol, "transport", None) for protocol in one.made.made])
+
+
+@pytest.fixture
+def datagrams(loop: asyncio.AbstractEventLoop) -> Iterator[Callable[..., Coroutine[Any, Any, tuple[Any, Any]]]]:
+    """Open a datagram endpoint; without other options it is bound to an ephemeral port of 127.0.0.1."""
+    opened: list[Any] = []
+
+    async def datagrams(factory: Callable[[], Any] = DatagramRecorder, **options: Any) -> tuple[Any, Any]:
+        transport, protocol = await loop.create_datagram_endpoint(
+            factory, **(options or {"local_addr": ("127.0.0.1", 0)})
+        )
+        opened.append(transport)
+        return transport, protocol
+
+    yield datagrams
+    _finish(loop, [transport for transport in opened if transport.get_protocol() is not None])

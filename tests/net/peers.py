@@ -296,6 +296,58 @@ def answering(monkeypatch: pytest.MonkeyPatch, *infos: tuple[int, Any]) -> list[
     return calls
 
 
+class DatagramRecorder(Record, asyncio.DatagramProtocol):
+    """What one datagram endpoint got, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.got: list[tuple[bytes, Any]] = []
+        self.failures: list[Exception] = []
+
+    @property
+    def payloads(self) -> list[bytes]:
+        return [data for data, _ in self.got]
+
+    def datagram_received(self, data: bytes, addr: Any) -> None:
+        self.got.append((data, addr))
+        self.note("datagram")
+
+    def error_received(self, exc: Exception) -> None:
+        self.failures.append(exc)
+        self.note("error")
+
+    async def gets(self, count: int) -> list[bytes]:
+        """The payloads of the first `count` datagrams, once they are there."""
+        await self.until(lambda: len(self.got) >= count)
+        return self.payloads[:count]
+
+
+def udp_socket(host: str = "127.0.0.1") -> socket.socket:
+    """A bound, blocking UDP socket."""
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_DGRAM)
+    sock.settimeout(LIMIT)
+    sock.bind((host, 0))
+    return sock
+
+
+def datagram_pair(size: int | None = None) -> tuple[socket.socket, socket.socket]:
+    """Connected Unix datagram sockets without names; `size` asks for that send buffer, in bytes."""
+    pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    for sock in pair:
+        sock.settimeout(LIMIT)
+        if size is not None:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
+    return pair
+
+
+def waiting(sock: socket.socket) -> list[bytes]:
+    """What has arrived at a plain socket already."""
+    found = []
+    while select.select([sock], [], [], 0)[0]:
+        found.append(sock.recv(1 << 18))
+    return found
+
+
 def tls_contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Contexts of a server and a client that need no certificate: both ends stay anonymous, which TLS 1.2 allows."""
     contexts = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -6,7 +6,7 @@ from epoque.core.handle cimport Handle
 from epoque.core.scheduler cimport Scheduler
 from epoque.core.signals cimport Signals
 from epoque.core.watch cimport Watcher
-from epoque.kernel cimport clock, fifo, interp, sockets
+from epoque.kernel cimport clock, datagrams, fifo, interp, sockets
 from epoque.selector.epoll cimport EpollSelector
 from epoque.selector.selector cimport Selector
 from epoque.selector.source cimport Source
@@ -22,6 +22,7 @@ cdef class Reactor(Scheduler):
     cdef Signals signals
     cdef list ending  # sources to call at the end of this turn
     cdef sockets.Receiver receiver
+    cdef datagrams.Receiver datagram_receiver
     cdef bint stopping  # stop() was called in this run
     cdef bint turning  # between enter() and leave(): there will be an end of the turn
     cdef bint forked  # the loop was inherited by this process and has not run here yet
@@ -31,6 +32,7 @@ cdef class Reactor(Scheduler):
     cdef int origin_depth  # coroutine origin tracking from before debug mode, -1 outside
 
     cdef sockets.Receiver get_receiver(self)
+    cdef datagrams.Receiver get_datagram_receiver(self)
     cdef int enter(self) except -1
     cdef int leave(self) except -1
     cdef int turn(self) except -1

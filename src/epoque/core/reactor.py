@@ -18,7 +18,7 @@ from epoque.core import handle as handles
 from epoque.core.scheduler import Scheduler
 from epoque.core.signals import Signals, check_handler, check_signal
 from epoque.core.watch import Watcher
-from epoque.kernel import clock, fifo, interp, sockets
+from epoque.kernel import clock, datagrams, fifo, interp, sockets
 from epoque.kernel.masks import POLL, READ, WRITE
 from epoque.selector.epoll import EpollSelector
 
@@ -33,6 +33,7 @@ class Reactor(Scheduler):
 
     __slots__ = (
         "current",
+        "datagram_receiver",
         "ending",
         "forked",
         "looked",
@@ -52,6 +53,7 @@ class Reactor(Scheduler):
         self.selector.add(self.queue.wakeup)
         self.signals = Signals(self, self.selector, self.queue)
         self.receiver = None
+        self.datagram_receiver = None
         self.stopping = False
         self.turning = False
         self.looked = 0
@@ -71,6 +73,12 @@ class Reactor(Scheduler):
             self.receiver = sockets.Receiver(RECEIVE_SIZE)
         return self.receiver
 
+    def get_datagram_receiver(self):
+        """The memory for received datagrams, made when the first transport asks for it."""
+        if self.datagram_receiver is None:
+            self.datagram_receiver = datagrams.Receiver()
+        return self.datagram_receiver
+
     # Running.
 
     def run_forever(self):
@@ -81,7 +89,7 @@ class Reactor(Scheduler):
             self.enter()
             while True:
                 self.turn()
-                if self.stopping:
+                if self.stopping or not self.usable:  # a child that a callback forked may close the loop and come back
                     break
         finally:
             try:
@@ -128,7 +136,7 @@ class Reactor(Scheduler):
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
         events._set_running_loop(self)
         self.signals.enter()
-        self.looked = 0
+        self.looked = 0  # every run looks at the descriptors at least once, however short
         self.turning = True
 
     def leave(self):
@@ -165,8 +173,9 @@ class Reactor(Scheduler):
 
     def sleep(self):
         """Wait for the next event or deadline, with the signals that have handlers held back."""
-        held = self.signals.hold()
+        held = False
         try:
+            held = self.signals.hold()
             self.queue.idle = True
             interp.check_signals()
             if self.stopping or fifo.size(self.queue.handles):
@@ -226,6 +235,8 @@ class Reactor(Scheduler):
             return
         if self.debug:
             debug.logger.debug("Close %r", self)
+        if self.forked:
+            self.after_fork()
         self.usable = False
         self.queue.handles.clear()
         self.ending.clear()
@@ -274,8 +285,9 @@ class Reactor(Scheduler):
 
     def _ensure_fd_no_transport(self, fd):
         source = self.find_source(fd)
-        if source is not None and not isinstance(source, Watcher) and isinstance(source, asyncio.BaseTransport):
-            raise RuntimeError(f"File descriptor {source.fd!r} is used by transport {source!r}")
+        if source is not None and not isinstance(source, Watcher):
+            user = "transport" if isinstance(source, asyncio.BaseTransport) else "the loop's own"
+            raise RuntimeError(f"File descriptor {source.fd!r} is used by {user} {source!r}")
 
     def watch(self, fileobj, direction, callback, args):
         self.check_closed()
@@ -323,11 +335,17 @@ class Reactor(Scheduler):
         """
         check_handler(sig, callback)
         self.check_closed()
+        if self.forked:
+            self.after_fork()
         self.signals.add(sig, callback, args)
 
     def remove_signal_handler(self, sig):
         """Restore the default action of `sig`; returns whether there was a handler."""
         check_signal(sig)
+        if not self.usable:
+            return False
+        if self.forked:
+            self.after_fork()
         return self.signals.remove(sig)
 
     # Debug mode.

@@ -34,6 +34,8 @@ class ReadyQueue:
         What they make ready waits for the next turn. If an exception leaves one, those behind it stay first in line.
         """
         for _ in range(fifo.size(self.handles)):
+            if not fifo.size(self.handles):  # a child forked by one of them has closed the loop
+                break
             handle = self.handles.popleft()
             if handle.canceled:
                 continue

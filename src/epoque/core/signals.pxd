@@ -24,6 +24,7 @@ cdef class Signals:
     cdef ReadyQueue queue
     cdef Selector selector
     cdef dict handlers  # signal number -> Handle
+    cdef list caught  # numbers of signals that were read from the signalfd and not handled yet
     cdef signals.SignalSet held
     cdef Doorbell doorbell  # None unless the loop was made, or has run, in the main thread
     cdef HeldSignals door  # None before the first handler, and where there is no signalfd
@@ -38,6 +39,7 @@ cdef class Signals:
     cdef int leave(self) except -1
     cdef bint hold(self) except -1
     cdef int release(self) except -1
+    cdef int take_caught(self) except -1
     @cython.locals(handle=Handle)
     cdef int deliver(self, int signum) except -1
     cdef int take(self, int signum) except -1

@@ -11,6 +11,7 @@ The descriptors are doorbells. The byte that rings the bell matters only when so
 own on the signal since (`signal.signal`, or another loop): then his handler runs, and the byte is what tells us.
 """
 
+import contextlib
 import errno
 import signal
 import sys
@@ -53,20 +54,20 @@ class HeldSignals(Source):
         self.signals = signals
 
     def on_ready(self, mask):
-        for signum in self.signals.held.drain():
-            self.signals.take(signum)
+        self.signals.take_caught()  # drained before they were released
 
 
 class Signals:
     """The signal handlers of one loop."""
 
-    __slots__ = ("__weakref__", "active", "door", "doorbell", "handlers", "held", "loop", "queue", "selector")
+    __slots__ = ("__weakref__", "active", "caught", "door", "doorbell", "handlers", "held", "loop", "queue", "selector")
 
     def __init__(self, loop, selector, queue):
         self.loop = loop
         self.queue = queue
         self.selector = selector
         self.handlers = {}
+        self.caught = []
         self.held = signals.SignalSet()
         self.doorbell = None
         self.door = None
@@ -159,7 +160,17 @@ class Signals:
         return True
 
     def release(self):
-        self.held.restore()
+        """After it: what came is read from the signalfd while it is still held back, and handled when nothing is."""
+        try:
+            if self.selector.has_fetched(self.door):
+                self.caught.extend(self.held.drain())
+        finally:
+            self.held.restore()
+        self.take_caught()
+
+    def take_caught(self):
+        while self.caught:
+            self.take(self.caught.pop(0))
 
     def on_signal(self, signum, frame):
         """The Python handler of every signal that has one of ours."""
@@ -206,7 +217,10 @@ class Signals:
             )
             self.handlers.clear()
         for signum in list(self.handlers):
-            self.remove(signum)
+            # In another thread than the main one a disposition cannot be set; what is called then finds no handler.
+            with contextlib.suppress(ValueError):
+                self.remove(signum)
+        self.handlers.clear()
         self.unwatch()
         bells.bell.dismiss(self)
 

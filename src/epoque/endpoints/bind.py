@@ -29,7 +29,7 @@ class Options(NamedTuple):
         if self.reuse_address:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if self.reuse_port:
-            _set_reuse_port(sock)
+            set_reuse_port(sock)
         if self.keep_alive:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if family == socket.AF_INET6:
@@ -101,7 +101,8 @@ def _bind_each(loop: Any, infos: list[AddrInfo], options: Options, sockets: list
     return absent
 
 
-def _set_reuse_port(sock: socket.socket) -> None:
+def set_reuse_port(sock: socket.socket) -> None:
+    """Set SO_REUSEPORT. Raises ValueError where there is none."""
     if not hasattr(socket, "SO_REUSEPORT"):
         raise ValueError("reuse_port not supported by socket module")
     try:

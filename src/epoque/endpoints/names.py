@@ -144,13 +144,14 @@ def _logged(loop: Any, host: Any, port: Any, family: int, type: int, proto: int,
     return infos
 
 
+def look_up(loop: Any, host: str | bytes, family: int) -> asyncio.Future[tuple[Any, BaseException | None]]:
+    """Begin to look up a host; the future's result is (what getaddrinfo returned, None) or (None, what it raised)."""
+    ask: Any = functools.partial(_logged, loop) if loop.get_debug() else socket.getaddrinfo
+    return _ask_on_thread(loop, ask, host, None, family, socket.SOCK_DGRAM, 0, 0)
+
+
 async def _on_thread(loop: Any, ask: Callable[..., Any], *args: object) -> Any:
-    if loop.is_closed():
-        raise RuntimeError("Event loop is closed")
-    if loop._resolver is None:
-        loop._resolver = ThreadPoolExecutor(WORKERS, thread_name_prefix="epoque-resolver")
-    waiter = loop.create_future()
-    loop._resolver.submit(_look_up, loop, [waiter], ask, args)
+    waiter = _ask_on_thread(loop, ask, *args)
     answer, error = await waiter
     del waiter
     try:
@@ -159,6 +160,16 @@ async def _on_thread(loop: Any, ask: Callable[..., Any], *args: object) -> Any:
         return answer
     finally:
         del error  # its traceback refers to this frame
+
+
+def _ask_on_thread(loop: Any, ask: Callable[..., Any], *args: object) -> asyncio.Future[Any]:
+    if loop.is_closed():
+        raise RuntimeError("Event loop is closed")
+    if loop._resolver is None:
+        loop._resolver = ThreadPoolExecutor(WORKERS, thread_name_prefix="epoque-resolver")
+    waiter: asyncio.Future[Any] = loop.create_future()
+    loop._resolver.submit(_look_up, loop, [waiter], ask, args)
+    return waiter
 
 
 def _look_up(loop: Any, slot: list[asyncio.Future[Any]], ask: Callable[..., Any], args: tuple[object, ...]) -> None:

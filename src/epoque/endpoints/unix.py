@@ -126,17 +126,23 @@ def _in_file_system(path: str | bytes) -> bool:
     return path[:1] not in ("", b"", "\0", b"\0")
 
 
+def remove_stale(path: str | bytes) -> None:
+    """Remove a socket that was left behind where another is to be bound; what is no socket stays."""
+    if not _in_file_system(path):
+        return
+    try:
+        if stat.S_ISSOCK(os.stat(path).st_mode):
+            os.remove(path)
+    except FileNotFoundError:
+        pass
+    except OSError as exc:  # a directory in which one may only make sockets
+        logger.error("Unable to check or remove stale UNIX socket %r: %r", path, exc)
+
+
 def _bind(path: str | bytes) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if _in_file_system(path):
-            try:
-                if stat.S_ISSOCK(os.stat(path).st_mode):
-                    os.remove(path)
-            except FileNotFoundError:
-                pass
-            except OSError as exc:  # a directory in which one may only make sockets
-                logger.error("Unable to check or remove stale UNIX socket %r: %r", path, exc)
+        remove_stale(path)
         sock.bind(path)
     except BaseException as exc:
         sock.close()

@@ -24,6 +24,8 @@ def _events(mask, mode):
         events |= select.EPOLLIN if mode == EXCLUSIVE else select.EPOLLIN | select.EPOLLRDHUP
     if mask & WRITE:
         events |= select.EPOLLOUT
+    if mask & HANGUP:
+        events |= select.EPOLLRDHUP
     if mode == EDGE:
         events |= select.EPOLLET
     elif mode == EXCLUSIVE:
@@ -74,7 +76,7 @@ class Poller:
         """As a blocking `wait`, at most to `deadline`, in milliseconds rounded up; for systems without timerfd."""
         if deadline == NEVER:
             return self.wait(True)
-        pairs = self._epoll.poll(max(0.0, (deadline - now) / 1e9), self._capacity)
+        pairs = self._epoll.poll(min(max(0.0, (deadline - now) / 1e9), 86_400.0), self._capacity)
         self._batch = [(fd | self._generations.get(fd, 0) << 32, events) for fd, events in pairs]
         return len(pairs)
 

@@ -40,6 +40,7 @@ cdef enum:
     EDGE = 1
     EXCLUSIVE = 2
     LARGEST_BATCH = 4096
+    LONGEST_WAIT = 86_400_000  # milliseconds
 
 
 cdef bint available() noexcept:
@@ -53,6 +54,8 @@ cdef uint32_t _events(int mask, int mode) noexcept:
         events |= EPOLLIN if mode == EXCLUSIVE else EPOLLIN | EPOLLRDHUP
     if mask & WRITE:
         events |= EPOLLOUT
+    if mask & HANGUP:
+        events |= EPOLLRDHUP
     if mode == EDGE:
         events |= EPOQUE_EPOLLET
     elif mode == EXCLUSIVE:
@@ -101,33 +104,12 @@ cdef class Poller:
 
     cdef int wait(self, bint blocking) except -1:
         """Fetch a batch; return how many events it has. A `blocking` wait may end with none, when a signal came."""
-        cdef epoll_event *batch
-        cdef int count
-        if self._room < self._capacity:
-            batch = <epoll_event *>malloc(self._capacity * sizeof(epoll_event))
-            if batch == NULL:
-                raise MemoryError
-            free(self._batch)
-            self._batch = batch
-            self._room = self._capacity
-        if blocking:
-            with nogil:
-                count = epoll_wait(self._fd, self._batch, self._capacity, -1)
-        else:
-            # A poll takes less time than giving up the GIL and taking it back would.
-            count = epoll_wait(self._fd, self._batch, self._capacity, 0)
-        if count >= 0:
-            if count == self._capacity and self._capacity < LARGEST_BATCH:
-                self._capacity *= 2
-            return count
-        if errno != EINTR:
-            PyErr_SetFromErrno(OSError)
-        PyErr_CheckSignals()
-        return 0
+        return _wait(self, -1 if blocking else 0)
 
     cdef int wait_until(self, long long deadline, long long now) except -1:
-        """Never asked for: every system with epoll has timerfd."""
-        return self.wait(True)
+        """As a blocking `wait`, at most to `deadline`, in milliseconds rounded up; for systems without timerfd."""
+        cdef long long left = (deadline - now + 999_999) // 1_000_000
+        return _wait(self, 0 if left < 0 else <int>min(left, LONGEST_WAIT))
 
     cdef unsigned long long ident(self, int index) noexcept:
         """``fd | generation << 32`` of event `index` of the batch."""
@@ -152,3 +134,29 @@ cdef class Poller:
             c_close(self._fd)
             self._fd = -1
         return 0
+
+
+cdef int _wait(Poller poller, int timeout) except -1:
+    cdef epoll_event *batch
+    cdef int count
+    if poller._room < poller._capacity:
+        batch = <epoll_event *>malloc(poller._capacity * sizeof(epoll_event))
+        if batch == NULL:
+            raise MemoryError
+        free(poller._batch)
+        poller._batch = batch
+        poller._room = poller._capacity
+    if timeout:
+        with nogil:
+            count = epoll_wait(poller._fd, poller._batch, poller._capacity, timeout)
+    else:
+        # A poll takes less time than giving up the GIL and taking it back would.
+        count = epoll_wait(poller._fd, poller._batch, poller._capacity, 0)
+    if count >= 0:
+        if count == poller._capacity and poller._capacity < LARGEST_BATCH:
+            poller._capacity *= 2
+        return count
+    if errno != EINTR:
+        PyErr_SetFromErrno(OSError)
+    PyErr_CheckSignals()
+    return 0

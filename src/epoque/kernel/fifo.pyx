@@ -38,13 +38,9 @@ cdef class Fifo:
         self._count = 0
 
     cdef int append(self, object item) except -1:
-        cdef Py_ssize_t size = PyList_GET_SIZE(self._slots)
-        if self._count == size:
-            # Rotate so that the ring begins at index 0, then double it.
-            self._slots = self._slots[self._head :] + self._slots[: self._head] + [None] * size
-            self._head = 0
-            size *= 2
-        epoque_put(self._slots, (self._head + self._count) & (size - 1), item)
+        while self._count == PyList_GET_SIZE(self._slots):
+            _grow(self)
+        epoque_put(self._slots, (self._head + self._count) & (PyList_GET_SIZE(self._slots) - 1), item)
         self._count += 1
         return 0
 
@@ -63,3 +59,14 @@ cdef class Fifo:
         self._count = 0
         slots.clear()
         return 0
+
+
+cdef int _grow(Fifo queue) except -1:
+    """Double the ring, begun at index 0."""
+    cdef list ring = queue._slots
+    cdef list larger = ring[queue._head :] + ring[: queue._head] + [None] * len(ring)
+    # Making a list may collect garbage (Python 3.11), and a finalizer may append: then it has grown already.
+    if queue._slots is ring:
+        queue._slots = larger
+        queue._head = 0
+    return 0

@@ -2,7 +2,7 @@
 
 READ = 1  # can be read, or has ended
 WRITE = 2  # can be written, or has failed
-HANGUP = 4  # the peer sends no more: what is left to read is all there will be
+HANGUP = 4  # the peer sends no more: what is left to read is all there will be; as an interest: nothing else matters
 
 # How a descriptor is watched.
 LEVEL = 0
@@ -14,3 +14,8 @@ POLL = 0  # do not block
 NEVER = 0x7FFF_FFFF_FFFF_FFFF  # no deadline
 
 SEND_PIECES = 256  # buffers of one sendmsg(): 4 KiB of iovecs on the stack; Linux allows 1024 (IOV_MAX)
+
+# Datagrams of one recvmmsg() or sendmmsg(), and so of one socket before the others have their turn.
+DATAGRAMS = 64
+DATAGRAM_SIZE = 64 * 1024  # bytes; no IP datagram is larger, but for jumbograms (RFC 2675), which Linux does not send
+LARGEST_DATAGRAM = 256 * 1024  # bytes; of other families; asyncio's figure

@@ -50,7 +50,12 @@ class SignalSet:
         self.fd = _signalfd(self.fd, self._signals)
 
     def block(self):
-        self._saved = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        self._saved = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
+        except BaseException:  # of a Python handler that it ran after changing the mask
+            self.restore()
+            raise
 
     def restore(self):
         signal.pthread_sigmask(signal.SIG_SETMASK, self._saved)

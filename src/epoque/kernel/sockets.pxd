@@ -12,3 +12,4 @@ cdef object accept(object listener)
 cdef object local_address(int fd, int family)
 cdef int nodelay(int fd) except -1
 cdef int shutdown(int fd) except -1
+cdef object _named(void *storage, unsigned int length)

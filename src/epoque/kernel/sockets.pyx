@@ -227,9 +227,17 @@ cdef object local_address(int fd, int family):
 
 
 cdef object _address(int fd, sockaddr_storage *address, socklen_t length, bint peer):
+    if address.ss_family in (AF_INET, AF_INET6, AF_UNIX):
+        return _named(address, length)
+    return _address_of_rare_family(fd, address.ss_family, peer)
+
+
+cdef object _named(void *storage, unsigned int length):
+    """A socket address of one of the three common families, as the module `socket` shows it. For the kernel's own use."""
     cdef char text[INET6_ADDRSTRLEN]
-    cdef sockaddr_in *inet = <sockaddr_in *>address
-    cdef sockaddr_in6 *inet6 = <sockaddr_in6 *>address
+    cdef sockaddr_storage *address = <sockaddr_storage *>storage
+    cdef sockaddr_in *inet = <sockaddr_in *>storage
+    cdef sockaddr_in6 *inet6 = <sockaddr_in6 *>storage
     cdef char *path
     if address.ss_family == AF_INET:
         inet_ntop(AF_INET, &inet.sin_addr, text, sizeof(text))
@@ -237,15 +245,13 @@ cdef object _address(int fd, sockaddr_storage *address, socklen_t length, bint p
     if address.ss_family == AF_INET6:
         inet_ntop(AF_INET6, &inet6.sin6_addr, text, sizeof(text))
         return text.decode("ascii"), ntohs(inet6.sin6_port), ntohl(inet6.sin6_flowinfo), inet6.sin6_scope_id
-    if address.ss_family == AF_UNIX:
-        if length <= UNIX_PATH_OFFSET:
-            return ""
-        path = (<sockaddr_un *>address).sun_path
-        length -= <socklen_t>UNIX_PATH_OFFSET
-        if path[0] == 0:  # an abstract name, unix(7): all of it counts, NULs too
-            return path[:length]
-        return os.fsdecode(path[:strnlen(path, length)])
-    return _address_of_rare_family(fd, address.ss_family, peer)
+    if length <= UNIX_PATH_OFFSET:
+        return ""
+    path = (<sockaddr_un *>storage).sun_path
+    length -= <socklen_t>UNIX_PATH_OFFSET
+    if path[0] == 0:  # an abstract name, unix(7): all of it counts, NULs too
+        return path[:length]
+    return os.fsdecode(path[:strnlen(path, length)])
 
 
 def _address_of_rare_family(int fd, int family, bint peer):

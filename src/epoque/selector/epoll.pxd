@@ -25,4 +25,6 @@ cdef class EpollSelector(Selector):
     @cython.locals(alarm=Alarm)
     cdef int open_alarm(self) except -1
     @cython.locals(poller=epoll.Poller)
-    cdef int reopen(self) except -1
+    cdef int renew(self) except -1
+    @cython.locals(alarm=Alarm)
+    cdef int leave_to_parent(self) except -1

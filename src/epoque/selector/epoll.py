@@ -96,19 +96,20 @@ class EpollSelector(Selector):
     def discard(self, source):
         self.poller.remove(source.fd)
 
-    def reopen(self):
+    def renew(self):
         poller = epoll.Poller(FIRST_BATCH)
         self.poller.close()
         self.poller = poller
-        self.count = self.position = 0
-        if self.alarm is not None:
-            # A forked child shares its parent's timer, and must not set it.
-            self.table[self.alarm.fd] = None
-            self.alarm.generation = 0
-            self.alarm.close()
+
+    def leave_to_parent(self):
+        # The timer: set from here, it would go off there.
+        alarm = self.alarm
+        if alarm is not None:
             self.alarm = None
+            self.table[alarm.fd] = None
+            alarm.generation = 0
+            alarm.close()
             self.open_alarm()
-        self.rearm()
 
     def close(self):
         Selector.close(self)

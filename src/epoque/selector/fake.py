@@ -94,7 +94,6 @@ class FakeSelector(Selector):
         if self.refused.get(fd) is not None:
             raise OSError(self.refused[fd], "refused")
 
-    def reopen(self):
+    def renew(self):
         self.log.append(("reopen", -1))
         self.kernel.clear()
-        self.rearm()

@@ -18,7 +18,7 @@ cdef class Selector:
     cdef object __weakref__
 
     cpdef Source find(self, int fd)
-    @cython.locals(fd=int, missing=Py_ssize_t)
+    @cython.locals(fd=Py_ssize_t, missing=Py_ssize_t, previous=Source)
     cpdef int add(self, Source source) except -1
     cpdef int update(self, Source source) except -1
     cpdef bint verify(self, Source source) except -1
@@ -27,8 +27,11 @@ cdef class Selector:
     cdef int disarm(self, Source source) except -1
     @cython.locals(source=Source, ident="unsigned long long", mask=int, fd=Py_ssize_t)
     cpdef int dispatch(self) except -1
+    @cython.locals(index=int, number=Py_ssize_t)
+    cdef bint has_fetched(self, Source source) except -1
     cdef int calm(self, Source source) except -1
-    cdef int adopt(self) except -1
+    @cython.locals(inherited=bint)
+    cdef int reopen(self) except -1
     @cython.locals(source=Source)
     cdef int rearm(self) except -1
     @cython.locals(source=Source)
@@ -39,4 +42,5 @@ cdef class Selector:
     cdef int mask(self, int index) noexcept
     cdef int arm(self, Source source) except -1
     cdef int discard(self, Source source) except -1
-    cdef int reopen(self) except -1
+    cdef int renew(self) except -1
+    cdef int leave_to_parent(self) except -1

@@ -15,7 +15,7 @@ What follows from that:
 This class knows nothing of any system; the methods from `arm` on are what a subclass supplies.
 """
 
-from errno import EBADF, EEXIST, ENOENT
+from errno import EBADF, EEXIST, EMFILE, ENFILE, ENOENT
 
 from epoque.kernel import interp
 from epoque.selector.source import Source
@@ -49,38 +49,43 @@ class Selector:
     def add(self, source):
         """Watch `source`. OSError when the kernel cannot (EBADF; EPERM for a regular file): nothing is registered."""
         if self.forked:
-            self.adopt()
+            self.reopen()
         fd = source.fd
-        missing = fd + 1 - len(self.table)
-        if missing > 0:
-            self.table.extend([None] * missing)
-        if self.table[fd] is not None:
+        if fd < 0:
+            raise OSError(EBADF, "no descriptor")
+        previous = self.find(source.fd)
+        if previous is not None:
             # Its owner closed the number without telling us, and it was given out again.
-            self.evict(self.table[fd])
+            self.evict(previous)
         self.generation = self.generation + 1 if self.generation < NUMBER else 1
         source.generation = self.generation
         source.armed = 0
-        self.table[fd] = source
         try:
-            self.update(source)
+            self.update(source)  # the kernel knows whether there is such a number, before the table grows for it
         except BaseException:
-            self.table[fd] = None
             source.generation = 0
             raise
+        missing = fd + 1 - len(self.table)
+        if missing > 0:
+            self.table.extend([None] * missing)
+        self.table[fd] = source
 
     def update(self, source):
-        """Make the kernel report what `source.interest` says, from now on."""
-        if source.armed == source.interest:
+        """Make the kernel report what `source.interest` says, from now on. A source that is not registered is left."""
+        if source.armed == source.interest or source.generation == 0:
             return 0
         if self.forked:
-            self.adopt()
+            self.reopen()
         if source.interest == 0:
             self.disarm(source)
             return 0
         try:
             self.arm(source)
         except OSError as exc:
-            # ENOENT: the number stands for another file than the one we armed. EEXIST: for one that was armed before.
+            if source.owned and source.armed and (exc.errno == ENOENT or exc.errno == EBADF):
+                self.evict(source)  # whatever the number stands for now, it is not ours
+                return 0
+            # ENOENT: it stands for another file than the one we armed. EEXIST: for one that was armed before.
             if exc.errno == ENOENT:
                 source.armed = 0
             elif exc.errno == EEXIST:
@@ -92,7 +97,7 @@ class Selector:
 
     def verify(self, source):
         """Is the descriptor still the file that was armed? If not, let go of it and return False."""
-        if source.armed == 0 or self.forked:
+        if source.armed == 0 or source.interest == 0 or self.forked:
             return True
         try:
             self.arm(source)
@@ -101,6 +106,7 @@ class Selector:
                 raise
             self.evict(source)
             return False
+        source.armed = source.interest
         return True
 
     def remove(self, source):
@@ -108,7 +114,7 @@ class Selector:
         if source.generation == 0 or self.find(source.fd) is not source:
             return 0
         if self.forked:
-            self.adopt()
+            self.reopen()
         self.table[source.fd] = None
         source.generation = 0
         self.removals += 1
@@ -150,8 +156,21 @@ class Selector:
             else:
                 self.calm(source)
         if self.ghosts:
-            self.ghosts = 0
-            self.reopen()
+            try:
+                self.reopen()
+                self.ghosts = 0
+            except OSError as exc:
+                # No descriptor for a new instance: the ghost must be borne a while longer.
+                if exc.errno != EMFILE and exc.errno != ENFILE:
+                    raise
+
+    def has_fetched(self, source):
+        """Whether the batch that is still to be delivered has an event for `source`."""
+        for index in range(self.position, self.count):
+            number = self.ident(index) & NUMBER
+            if number == source.fd:
+                return True
+        return False
 
     def calm(self, source):
         """Disarm what `source` no longer wants: a pause is not told to the kernel before it matters.
@@ -163,10 +182,18 @@ class Selector:
         except OSError:
             self.evict(source)
 
-    def adopt(self):
-        """This process is a child of the one that opened the instance: leave that to the parent and open another."""
+    def reopen(self):
+        """Open a new instance and register every source with it; OSError, and no change, when that cannot be had.
+
+        In a child process the old one is left to the parent.
+        """
+        inherited = self.forked
+        self.renew()
         self.forked = False
-        self.reopen()
+        self.count = self.position = 0
+        if inherited:
+            self.leave_to_parent()
+        self.rearm()
 
     def rearm(self):
         """Tell a new instance about every source; a descriptor that is closed by now is let go."""
@@ -215,6 +242,9 @@ class Selector:
         """Unregister `source`."""
         raise NotImplementedError
 
-    def reopen(self):
-        """Open a new instance and register every source with it."""
+    def renew(self):
+        """Replace the instance by an empty one."""
         raise NotImplementedError
+
+    def leave_to_parent(self):
+        """Replace whatever else a child process must not share with its parent."""

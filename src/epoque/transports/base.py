@@ -5,9 +5,11 @@ number cannot be anybody else's. Accepted connections get no `socket.socket` unt
 that object owns the descriptor.
 """
 
+import os
 import socket
 import warnings
 from asyncio.trsock import TransportSocket
+from errno import EBADF
 
 from epoque.core import debug
 from epoque.kernel import events, interp
@@ -68,6 +70,12 @@ class BaseTransport(Source):
         self.owned = True
         if self.server is not None:
             self.server._attach(self)
+
+    def on_lost(self):
+        """Somebody else has closed our descriptor; its number may be anybody's by now, so nothing is sent or closed."""
+        self.fd = -1
+        self.owned = False
+        self.lose(OSError(EBADF, os.strerror(EBADF)))
 
     def get_extra_info(self, name, default=None):
         """``socket``, ``sockname``, ``peername``, or `default`. Names stay known after the connection has ended."""

@@ -3,6 +3,7 @@ cimport cython
 from epoque.kernel cimport interp
 
 cdef Py_ssize_t DEFAULT_HIGH
+cdef long long BEYOND
 
 
 @cython.final

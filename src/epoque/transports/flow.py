@@ -6,6 +6,8 @@ __all__ = ["FlowControl"]
 
 DEFAULT_HIGH = 64 * 1024  # bytes; asyncio's figure
 
+BEYOND = 1 << 62  # bytes; more than there can be
+
 
 class FlowControl:
     """Pauses a protocol's writing when more than `high` bytes wait, resumes it when no more than `low` do.
@@ -28,8 +30,10 @@ class FlowControl:
             low = high // 4
         if not high >= low >= 0:
             raise ValueError(f"high ({high!r}) must be >= low ({low!r}) must be >= 0")
-        self.high = self.most = high
-        self.low = self.rest = low
+        self.high = high
+        self.low = low
+        self.most = min(high, BEYOND)
+        self.rest = min(low, BEYOND)
 
     def filled(self, size, transport, protocol, loop):
         """`size` bytes wait, after more came in: tell the protocol on the spot, as part of its own ``write()``."""

@@ -96,20 +96,19 @@ class Listener(Source):
 
     def admit(self, fd, peername):
         context = interp.copy(self.context)
-        protocol = None
+        report = {"message": "Error on transport creation for incoming connection"}
         try:
-            protocol = interp.call(context, self.factory, ())
+            try:
+                protocol = interp.call(context, self.factory, ())
+            except BaseException:
+                events.close(fd)
+                raise
+            report["protocol"] = protocol
             stream.accepted(self.loop, fd, self.sock, peername, self.sockname, protocol, self.server, context)
         except (SystemExit, KeyboardInterrupt):
-            if protocol is None:
-                events.close(fd)
             raise
         except BaseException as exc:
-            if protocol is None:
-                events.close(fd)
-            report = {"message": "Error on transport creation for incoming connection", "exception": exc}
-            if protocol is not None:
-                report["protocol"] = protocol
+            report["exception"] = exc
             self.loop.call_exception_handler(report)
 
     def failed(self, exc):

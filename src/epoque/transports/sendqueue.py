@@ -1,22 +1,23 @@
-"""What is still to be sent? Pieces in order, each sent once (the only I/O here is the kernel's send).
+"""What is still to be sent? Pieces in order, each sent once (the only I/O here is the kernel's send, or its write).
 
 A piece belongs to the queue: nobody can change it between ``write()`` and the system call that sends it. `bytes` are
 kept as they are; a view of `bytes` is kept as a view of our own, which its maker cannot release; anything else is
 copied.
 """
 
-from epoque.kernel import sockets
+from epoque.kernel import pipes, sockets
 from epoque.kernel.masks import SEND_PIECES
 
 __all__ = ["SendQueue", "own"]
 
 
 class SendQueue:
-    """The output of one connection."""
+    """The output of one connection; of a `plain` descriptor, which need not be a socket, with write(2)."""
 
-    __slots__ = ("offset", "only", "pieces", "size")
+    __slots__ = ("offset", "only", "pieces", "plain", "size")
 
-    def __init__(self):
+    def __init__(self, plain=False):
+        self.plain = plain
         self.only = None
         self.pieces = []
         self.offset = 0
@@ -37,7 +38,9 @@ class SendQueue:
         """Send until nothing is left or the kernel takes no more. OSError when the connection is broken."""
         while self.size:
             count = len(self.pieces)
-            if self.only is not None:
+            if self.plain:
+                sent = self.write(fd)
+            elif self.only is not None:
                 sent = sockets.send(fd, self.only, self.offset)
             else:
                 sent = sockets.send_many(fd, self.pieces, self.offset)
@@ -46,6 +49,11 @@ class SendQueue:
             self.drop(sent)
             if count <= SEND_PIECES:  # all were offered; if some are left, the kernel has no room
                 return 0
+
+    def write(self, fd):
+        if self.only is not None:
+            return pipes.write(fd, self.only, self.offset)
+        return pipes.writev(fd, self.pieces, self.offset)
 
     def drop(self, count):
         """The first `count` bytes are gone."""
@@ -79,5 +87,5 @@ def own(data):
             return data.cast("B")
         return data.tobytes()
     if isinstance(data, (bytes, bytearray)):
-        return bytes(data)
+        return memoryview(data).tobytes()  # a subclass may have ideas of its own about bytes()
     raise TypeError(f"data argument must be a bytes-like object, not {type(data).__name__!r}")

@@ -31,7 +31,6 @@ cdef class StreamTransport(BaseTransport):
 
     cdef int read_on(self) except -1
     cdef int begin(self) except -1
-    cdef int read_from_now_on(self) except -1
     @cython.locals(count=Py_ssize_t)
     cdef bint receive_into(self) except -1
     cdef int deliver(self, str name, object argument) except -1

@@ -137,23 +137,22 @@ class StreamTransport(BaseTransport):
 
     def _start(self, waiter):
         """Begin: connection_made, then reading, then whoever waits."""
-        self.begin()
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        try:
+            self.begin()
+        finally:
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
 
     def begin(self):
         try:
             interp.call_method(self.context, self.protocol, "connection_made", self)
         except (SystemExit, KeyboardInterrupt):
-            self.read_from_now_on()
             raise
         except BaseException as exc:
             self.blame(exc, "connection_made")
-        self.read_from_now_on()
-
-    def read_from_now_on(self):
-        self.started = True
-        self.read_on()
+        finally:
+            self.started = True
+            self.read_on()
 
     def on_ready(self, mask):
         if mask & READ and self.interest & READ:

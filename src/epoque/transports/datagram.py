@@ -1,0 +1,473 @@
+"""How does a datagram socket serve a protocol? `DatagramTransport`, over UDP, Unix and any other such sockets.
+
+Reading: what waits is received in one system call, `DATAGRAMS` at most before the other descriptors have their turn,
+and handed over one by one. What the protocol leaves by pausing in the middle is kept for it.
+
+Writing: what a turn sends leaves at its end in one system call; `DATAGRAMS` of them, more than `AT_ONCE` bytes, or more
+than the high-water mark leave at once, and so does anything sent outside a turn. An error belongs to one datagram: the
+protocol hears of it, the rest is sent. Host names are looked up on the resolver's threads; the order is kept.
+
+Whatever the protocol raises is reported; the endpoint stays, as asyncio's does.
+"""
+
+import asyncio
+import functools
+import socket
+import sys
+from asyncio import constants
+
+from epoque.core import debug
+from epoque.kernel import datagrams, interp
+from epoque.kernel.masks import DATAGRAMS, HANGUP, READ, WRITE
+from epoque.transports import flow, sendqueue
+from epoque.transports.base import BaseTransport
+from epoque.transports.datagramqueue import DatagramQueue
+from epoque.transports.flow import FlowControl
+
+__all__ = ["DatagramTransport", "opened"]
+
+AT_ONCE = 64 * 1024  # bytes; with less, waiting for the end of the turn saves more than it costs
+ERROR_QUEUE = getattr(socket, "MSG_ERRQUEUE", 0)  # Linux
+SENDS_EMPTY = sys.version_info >= (3, 13)  # before, asyncio drops empty datagrams
+
+# Seconds between attempts to enter the full queue of another Unix socket: epoll(7) tells about the room of a connected
+# peer only, and calls the socket writable all the while.
+FIRST_PAUSE = 0.001
+LONGEST_PAUSE = 0.05
+
+
+class Both(asyncio.DatagramTransport, asyncio.Transport):
+    """What asyncio's datagram transports say they are: `Transport` as well, for historical reasons."""
+
+
+class DatagramTransport(BaseTransport):
+    """An endpoint. asyncio's `DatagramTransport` interface, and pausing."""
+
+    __slots__ = (
+        "arrived",
+        "connected",
+        "delivered",
+        "ended",
+        "ending",
+        "flow",
+        "flushing",
+        "on_the_spot",
+        "pause",
+        "paused",
+        "queue",
+        "receiver",
+        "remote",
+        "retry",
+        "started",
+    )
+
+    max_size = 256 * 1024  # bytes of a datagram that can be received
+
+    def __init__(self, loop, sock, protocol, remote, context):
+        BaseTransport.__init__(self, loop, protocol, None, context)
+        self.receiver = self.loop.get_datagram_receiver()
+        self.queue = DatagramQueue()
+        self.flow = FlowControl()
+        self.remote = remote
+        self.connected = False
+        self.started = False
+        self.paused = False
+        self.ended = False
+        self.ending = False
+        self.flushing = False
+        self.on_the_spot = False
+        self.arrived = []
+        self.delivered = 0
+        self.retry = None
+        self.pause = FIRST_PAUSE
+        self.take_over(sock.fileno())
+
+    @property
+    def __class__(self):
+        return Both
+
+    # asyncio.BaseTransport
+
+    def set_protocol(self, protocol):
+        """Hand the endpoint to another protocol, from the next event on."""
+        self.protocol = protocol
+
+    def close(self):
+        """Stop reading, send what is queued, then end. Closing twice is harmless."""
+        if self.closing:
+            return
+        self.closing = True
+        self.drop_input()
+        if self.interest & READ:
+            self.interest &= ~READ
+            if self.interest:
+                self.loop.selector.update(self)
+        if not self.queue.pairs:
+            self.finish()
+        elif not self.waits():
+            self.flush_now()
+
+    def abort(self):
+        """End at once. What was sent in this turn is offered to the kernel; what it had no room for is lost."""
+        if self.ending and self.lost == 0 and not self.waits():
+            self.flush_here()
+        self.lose(None)
+
+    def __repr__(self):
+        parts = [type(self).__name__]
+        if self.fd < 0:
+            parts.append("closed")
+        elif self.closing:
+            parts.append("closing")
+        parts.append(f"fd={self.fd}")
+        if self.fd >= 0 and self.loop.usable:
+            read = "polling" if self.interest & READ else "idle"
+            write = "polling" if self.interest & WRITE else "idle"
+            parts.append(f"read={read} write=<{write}, bufsize={self.queue.size}>")
+        return f"<{' '.join(parts)}>"
+
+    # Reading.
+
+    def is_reading(self):
+        """Whether datagrams can be received: not paused and not closing."""
+        return not self.closing and not self.paused
+
+    def pause_reading(self):
+        """Stop calling ``datagram_received`` until `resume_reading`. Without effect when paused or closing."""
+        if self.closing or self.paused:
+            return
+        self.paused = True
+        self.interest &= ~READ
+        if self.loop.debug:
+            debug.logger.debug("%r pauses reading", self)
+
+    def resume_reading(self):
+        """Undo `pause_reading`. Without effect when not paused or closing."""
+        if self.closing or not self.paused:
+            return
+        self.paused = False
+        if self.delivered < len(self.arrived):
+            self.loop.schedule(self._deliver, (), self.loop.context)
+        self.read_on()
+        if self.loop.debug:
+            debug.logger.debug("%r resumes reading", self)
+
+    def read_on(self):
+        if self.started and not self.paused and not self.closing and not self.ended:
+            self.interest |= READ
+            self.loop.selector.update(self)
+
+    def _start(self, waiter):
+        """Begin: connection_made, then reading, then whoever waits."""
+        try:
+            self.tell("connection_made", (self,))
+        finally:
+            self.read_from_now_on()
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def read_from_now_on(self):
+        self.started = True
+        self.read_on()
+
+    def on_ready(self, mask):
+        if mask & READ and self.interest & READ:
+            if self.delivered == len(self.arrived):
+                self.collect(mask)
+            self.deliver()
+        if mask & WRITE and self.interest & WRITE:
+            self.flush()
+            self.settle()
+
+    def collect(self, mask):
+        try:
+            self.arrived = self.receiver.recv(self.sock, self.family)
+            self.delivered = 0
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as exc:
+            self.failed(exc, "Fatal read error on datagram transport")
+            return 0
+        if mask & HANGUP:
+            if not self.arrived:
+                if ERROR_QUEUE:
+                    self.drop_queued_errors()
+            elif self.arrived[len(self.arrived) - 1] == (b"", None):
+                self.end_of_input()
+
+    def drop_queued_errors(self):
+        """Only errors were reported that the application has the kernel queue (IP_RECVERR, ip(7)).
+
+        It had its chance in ``error_received``; what stays in the queue is reported for ever.
+        """
+        for _ in range(DATAGRAMS):
+            try:
+                self.sock.recvmsg(1, 1, ERROR_QUEUE)
+            except OSError:
+                break
+
+    def end_of_input(self):
+        """What has ended stays readable for ever, and gives empty datagrams: one is enough."""
+        self.ended = True
+        self.interest &= ~READ
+        self.loop.selector.update(self)
+        while len(self.arrived) > 1 and self.arrived[len(self.arrived) - 2] == (b"", None):
+            self.arrived.pop()
+
+    def deliver(self):
+        try:
+            self.hand_over()
+        except BaseException:
+            self.loop.schedule(self._deliver, (), self.loop.context)
+            raise
+
+    def _deliver(self):
+        self.deliver()
+
+    def hand_over(self):
+        while self.delivered < len(self.arrived) and not self.paused and not self.closing:
+            item = self.arrived[self.delivered]
+            self.delivered += 1
+            if isinstance(item, tuple):
+                self.tell("datagram_received", item)
+            else:
+                self.tell("error_received", (item,))
+        if self.delivered == len(self.arrived):
+            self.drop_input()  # the datagrams need not live until the next ones come
+
+    def drop_input(self):
+        self.arrived = []
+        self.delivered = 0
+
+    def tell(self, name, arguments):
+        """Call the protocol, which may fail: the endpoint stays."""
+        try:
+            if self.on_the_spot:
+                getattr(self.protocol, name)(*arguments)
+            else:
+                interp.call(self.context, getattr(self.protocol, name), arguments)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as exc:
+            flow.report(exc, name, self, self.protocol, self.loop)
+
+    # Writing.
+
+    def set_write_buffer_limits(self, high=None, low=None):
+        """Set the water marks, in bytes: `high` pauses the protocol's writing, `low` resumes it.
+
+        By default 64 KiB and a quarter of `high`. ValueError unless high >= low >= 0.
+        """
+        self.flow.set_limits(high, low)
+        self.flow.filled(self.queue.size, self, self.protocol, self.loop)
+
+    def get_write_buffer_limits(self):
+        """The water marks (low, high), in bytes."""
+        return self.flow.low, self.flow.high
+
+    def get_write_buffer_size(self):
+        """Bytes that the kernel has not taken yet, those sent in this turn among them; from 3.13 on, 8 per header."""
+        return self.queue.size
+
+    def sendto(self, data, addr=None):
+        """Send `data`, bytes-like, no later than at the end of the turn; the buffer may be reused at once.
+
+        `addr` is as `socket.socket.sendto` takes it, or None for the endpoint's own remote address. TypeError for
+        other types of data, ValueError for an address that is not the remote one. What the kernel refuses the protocol
+        hears by ``error_received``; an address that is none ends the endpoint. Before Python 3.13 empty datagrams are
+        not sent.
+        """
+        if type(data) is not bytes:
+            data = sendqueue.own(data)
+        if not data and not SENDS_EMPTY:
+            return
+        if self.remote is not None:
+            if addr is not None and addr != self.remote:
+                raise ValueError(f"Invalid address: must be None or {self.remote}")
+            addr = self.remote
+        if self.lost:
+            if self.lost >= constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES:
+                debug.logger.warning("socket.send() raised exception.")
+            self.lost += 1
+            return
+        if not self.connected and datagrams.is_name(self.family, addr):
+            addr = self.look_up(addr)
+        self.queue.push(data, addr)
+        self.commit()
+
+    def look_up(self, address):
+        name = self.queue.names.get(address)
+        if name is None:
+            waiter = self.loop._look_up(address[0], self.family)
+            name = self.queue.expect(address)
+            waiter.add_done_callback(functools.partial(self._looked_up, name), context=self.loop.context)
+        return name
+
+    def _looked_up(self, name, waiter):
+        infos, error = waiter.result()
+        self.resolve(name, infos, error)
+
+    def resolve(self, name, infos, error):
+        """The look-up is done."""
+        if self.lost:
+            return 0
+        if error is None:
+            self.queue.answer(name, (infos[0][4][0], *name.address[1:]))
+        else:
+            for _ in range(self.queue.refuse(name)):
+                if self.lost == 0:
+                    self.failed(error, "Fatal write error on datagram transport")
+        if not self.waits():
+            self.flush()
+        self.settle()
+
+    def commit(self):
+        """Something was queued: decide when it leaves."""
+        size = self.queue.size
+        if self.flushing or self.waits():
+            self.flow.filled(size, self, self.protocol, self.loop)
+        elif len(self.queue.pairs) >= DATAGRAMS or size > AT_ONCE or size > self.flow.most or not self.loop.turning:
+            self.flush_now()
+        else:
+            self.ask_for_turn_end()
+
+    def waits(self):
+        """Is there something that has to happen before more can be sent?"""
+        return bool(self.interest & WRITE) or self.retry is not None or self.queue.ready() == 0
+
+    def ask_for_turn_end(self):
+        if not self.ending:
+            self.ending = True
+            self.loop.ending.append(self)
+
+    def on_turn_end(self):
+        self.ending = False
+        if not self.waits():
+            self.flush()
+        self.settle()
+
+    def flush_now(self):
+        """Send within a call of the protocol's; what follows happens on the spot unless it resumes the protocol."""
+        self.flush_here()
+        if self.flow.paused:
+            self.ask_for_turn_end()
+        else:
+            self.finish()
+
+    def flush_here(self):
+        """Flush, and call ``error_received`` as a part of what the protocol does: in its context, whichever that is."""
+        self.on_the_spot = True
+        try:
+            self.flush()
+        finally:
+            self.on_the_spot = False
+
+    def flush(self):
+        """Send what the kernel takes, and see to it that the rest follows."""
+        if self.flushing or self.lost:
+            return 0
+        self.flushing = True
+        try:
+            full = self.send()
+        except BaseException:
+            self.ask_for_turn_end()
+            raise
+        finally:
+            self.flushing = False
+        if self.lost == 0:
+            self.watch(full)
+
+    def send(self):
+        """Send; true if the kernel has no room. What ``error_received`` adds has its turn later."""
+        left = len(self.queue.pairs)
+        while left > 0 and self.lost == 0:
+            ready = self.queue.ready()
+            if ready == 0:
+                return False
+            try:
+                sent = datagrams.send(self.sock, self.family, self.queue.pairs, min(ready, left), self.connected)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as exc:
+                left -= 1
+                self.queue.drop(1)
+                self.failed(exc, "Fatal write error on datagram transport")
+                continue
+            if sent < 0:
+                return True
+            left -= sent
+            self.queue.drop(sent)
+            self.pause = FIRST_PAUSE
+        return False
+
+    def watch(self, full):
+        """Wait for what the queue waits for: room, or, with a name at its head, an answer that comes by itself."""
+        interest = self.interest & ~WRITE
+        if full and self.family == socket.AF_UNIX and not self.connected:
+            self.retry = self.loop.call_later(self.pause, self._try_again)
+            self.pause = min(2 * self.pause, LONGEST_PAUSE)
+        elif self.queue.ready():
+            interest |= WRITE
+        if interest != self.interest:
+            self.interest = interest
+            self.loop.selector.update(self)
+        if self.queue.pairs:
+            self.flow.filled(self.queue.size, self, self.protocol, self.loop)
+
+    def _try_again(self):
+        self.retry = None
+        self.flush()
+        self.settle()
+
+    def settle(self):
+        """After the loop's own flush: resume the protocol's writing, and end what was to end when all is sent."""
+        if self.flow.paused and self.lost == 0:
+            self.flow.drained(self.queue.size, self, self.protocol, self.loop, self.context)
+        self.finish()
+
+    def finish(self):
+        if self.closing and self.lost == 0 and not self.queue.pairs:
+            self.lose(None)
+
+    def failed(self, exc, message):
+        """The kernel refused: the protocol hears of it. Anything but an OSError is a mistake, and ends the endpoint."""
+        if isinstance(exc, OSError):
+            self.tell("error_received", (exc,))
+            return 0
+        self.loop.call_exception_handler(
+            {"message": message, "exception": exc, "transport": self, "protocol": self.protocol}
+        )
+        self.lose(exc)
+
+    # The end.
+
+    def drop_output(self):
+        self.drop_input()
+        self.queue.clear()
+        if self.retry is not None:
+            self.retry.cancel()
+            self.retry = None
+
+
+def opened(loop, sock, protocol, remote, waiter):
+    """A transport over a non-blocking datagram `socket.socket`, which it takes over.
+
+    The protocol hears of it from the ready queue; then reading starts, then `waiter` gets its result. If this raises,
+    the socket is still the caller's.
+    """
+    transport = DatagramTransport(loop, sock, protocol, remote, interp.copy_context())
+    transport.family = sock.family
+    transport.proto = sock.proto
+    transport.sock = sock
+    transport.sockname = _name_of(sock.getsockname)
+    transport.peername = _name_of(sock.getpeername)
+    transport.connected = transport.peername is not None
+    loop.schedule(transport._start, (waiter,), loop.context)
+    return transport
+
+
+def _name_of(ask):
+    try:
+        return ask()
+    except OSError:
+        return None
