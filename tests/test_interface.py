@@ -13,6 +13,7 @@ import inspect
 import os
 import pickle
 import socket
+import sys
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +23,7 @@ import pytest
 from tests.loops import new_loop, run
 from tests.net.peers import DatagramRecorder, Recorder, tls_contexts, turns, unix_pair
 
-OWN = ["loop", "transport", "server", "handle", "timer"]
+OWN = ["loop", "transport", "datagram", "read pipe", "write pipe", "process", "server", "handle", "timer"]
 KINDS = [*OWN, "TLS transport"]
 
 # Names of asyncio's classes that have no counterpart, each group for one reason. All of them begin with an underscore.
@@ -56,6 +57,22 @@ LEFT_OUT = {
             _maybe_resume_protocol _paused _protocol_connected _read_ready _read_ready__data_received
             _read_ready__get_buffer _read_ready__on_eof _read_ready_cb _reset_empty_waiter _set_write_buffer_limits
             _write_ready _write_send _write_sendmsg""",
+    },
+    "datagram": {
+        "queues, water marks and look-ups are compiled, and keep their state elsewhere": """
+            _add_reader _address _buffer _buffer_factory _buffer_size _extra _fatal_error _high_water _low_water
+            _maybe_pause_protocol _maybe_resume_protocol _paused _protocol_connected _protocol_paused _read_ready
+            _sendto_ready _set_write_buffer_limits""",
+    },
+    "read pipe": {"steps of its callbacks": "_add_reader _close _extra _fatal_error _paused _read_ready"},
+    "write pipe": {
+        "the queue and the water marks are compiled, and keep their state elsewhere": """
+            _buffer _close _extra _fatal_error _high_water _low_water _maybe_pause_protocol _maybe_resume_protocol
+            _protocol_paused _read_ready _set_write_buffer_limits _write_ready""",
+    },
+    "process": {
+        "steps of its start and its end": """
+            _check_proc _exit_waiters _finished _pending_calls _pipe_data_received _start""",
     },
     "server": {"the number of connections, until Python 3.12": "_active_count"},
 }
@@ -223,6 +240,14 @@ def test_the_comparison_of_signatures_knows_good_from_bad(one, other, accepted):
             (asyncio.BaseTransport, asyncio.ReadTransport, asyncio.WriteTransport, asyncio.Transport),
         ),
         ("TLS transport", (asyncio.Transport,)),
+        pytest.param(
+            "datagram",
+            (asyncio.BaseTransport, asyncio.DatagramTransport),
+            marks=pytest.mark.asyncio_wrong("it is a Transport only", when=sys.version_info < (3, 12)),
+        ),
+        ("read pipe", (asyncio.BaseTransport, asyncio.ReadTransport)),
+        ("write pipe", (asyncio.BaseTransport, asyncio.WriteTransport)),
+        ("process", (asyncio.BaseTransport, asyncio.SubprocessTransport)),
         ("server", (asyncio.AbstractServer, asyncio.Server)),
         ("handle", (asyncio.Handle,)),
         ("timer", (asyncio.Handle, asyncio.TimerHandle)),
@@ -248,7 +273,7 @@ def test_objects_cannot_be_pickled(ours, kind, protocol):
 
 
 @pytest.mark.epoque_only("asyncio makes copies that share their descriptor")
-@pytest.mark.parametrize("kind", ["loop", "transport", "handle", "timer"])
+@pytest.mark.parametrize("kind", ["loop", "transport", "datagram", "read pipe", "write pipe", "handle", "timer"])
 def test_objects_cannot_be_copied(ours, kind):
     with pytest.raises(TypeError, match="^cannot pickle '.*' object$"):
         copy.copy(ours[kind])
