@@ -14,10 +14,7 @@ __all__ = ["EventLoop"]
 
 
 class EventLoop(Reactor, asyncio.AbstractEventLoop):
-    """An event loop over epoll. All of it is asyncio's interface; see the documentation of asyncio's loop.
-
-    Methods of AbstractEventLoop that are not listed here raise NotImplementedError.
-    """
+    """An event loop over epoll. All of it is asyncio's interface; see the documentation of asyncio's loop."""
 
     # Seconds that a callback may take before debug mode reports it.
     slow_callback_duration = 0.1
@@ -98,10 +95,6 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
         Reactor._forked(self)
         self._resolver = None
         self._default_executor = None
-
-    def _check_closed(self) -> None:
-        if self.is_closed():
-            raise RuntimeError("Event loop is closed")
 
     def __del__(self) -> None:
         if not self.is_closed():

@@ -217,8 +217,7 @@ class BaseTransport(Source):
 
     @property
     def _sock(self):
-        self.get_socket()
-        return self.sock
+        return self.sock if self.get_extra_info("socket") is not None else None
 
     @property
     def _sock_fd(self):

@@ -253,6 +253,20 @@ class DatagramTransport(BaseTransport):
 
     # Writing.
 
+    # asyncio's endpoints pass for an asyncio.Transport, and have these methods of it.
+
+    def write(self, data):
+        raise NotImplementedError
+
+    def writelines(self, list_of_data):
+        raise NotImplementedError
+
+    def write_eof(self):
+        raise NotImplementedError
+
+    def can_write_eof(self):
+        raise NotImplementedError
+
     def set_write_buffer_limits(self, high=None, low=None):
         """Set the water marks, in bytes: `high` pauses the protocol's writing, `low` resumes it.
 

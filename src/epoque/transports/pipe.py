@@ -104,6 +104,14 @@ class PipeTransport(BaseTransport):
         """``pipe``, or `default`."""
         return self.extra.get(name, default)
 
+    @property
+    def _pipe(self):
+        return self.extra["pipe"] if self.fd >= 0 else None
+
+    @property
+    def _fileno(self):
+        return self.fd
+
     def set_protocol(self, protocol):
         """Hand the pipe to another protocol, from the next event on."""
         self.protocol = protocol
@@ -330,6 +338,17 @@ class WritePipeTransport(PipeTransport):
             except OSError as exc:
                 self.note(exc, "Fatal write error on pipe transport")
         self.lose(None)
+
+    # asyncio's writers pass for an asyncio.Transport, and have these methods of it.
+
+    def is_reading(self):
+        raise NotImplementedError
+
+    def pause_reading(self):
+        raise NotImplementedError
+
+    def resume_reading(self):
+        raise NotImplementedError
 
     def set_write_buffer_limits(self, high=None, low=None):
         """Set the water marks, in bytes: `high` pauses the protocol's writing, `low` resumes it.
