@@ -8,7 +8,7 @@ import weakref
 
 from epoque.core import asyncgens, exceptions, executors
 from epoque.core.reactor import Reactor
-from epoque.endpoints import names, pipes, process, sock, tcp, tls, udp, unix
+from epoque.endpoints import files, names, pipes, process, sock, tcp, tls, udp, unix
 
 __all__ = ["EventLoop"]
 
@@ -64,6 +64,12 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     connect_write_pipe = pipes.connect_write_pipe
     subprocess_exec = process.subprocess_exec
     subprocess_shell = process.subprocess_shell
+
+    # Files.
+    sendfile = files.sendfile
+    sock_sendfile = files.sock_sendfile
+    _sendfile_native = files.sendfile_native
+    _sock_sendfile_native = files.sock_sendfile_native
 
     # Bare sockets.
     sock_accept = sock.sock_accept

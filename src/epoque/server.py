@@ -49,6 +49,9 @@ class Server(asyncio.Server):
         self._protocol_factory = protocol_factory
         self._backlog = backlog
         self._on_close = on_close
+        self._ssl_context = ssl_context
+        self._ssl_handshake_timeout = ssl_handshake_timeout
+        self._ssl_shutdown_timeout = ssl_shutdown_timeout
         # Weak, so that a transport which everyone has forgotten can warn about it and go. A plain dict, because adding
         # to a WeakSet costs several times as much, once per connection; transports take themselves out when they end.
         self._clients: dict[int, weakref.ref[asyncio.Transport]] = {}

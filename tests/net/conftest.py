@@ -7,12 +7,13 @@ import contextlib
 import inspect
 import socket
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import pytest
 
 from tests.loops import run
-from tests.net.peers import DatagramRecorder, Factory, Recorder, tcp_pair, turns, unix_pair
+from tests.net.peers import DatagramRecorder, Factory, Recorder, pattern, tcp_pair, turns, unix_pair
 
 LIMIT = 20  # seconds a coroutine test may take; they need a fraction of one
 
@@ -49,6 +50,18 @@ def sockets(loop: asyncio.AbstractEventLoop) -> Iterator[contextlib.ExitStack]:
     """Sockets (and other context managers) entered here are closed before the loop is checked for leaks."""
     with contextlib.ExitStack() as stack:
         yield stack
+
+
+@pytest.fixture
+def make_file(tmp_path: Path, sockets: contextlib.ExitStack) -> Callable[[int], IO[bytes]]:
+    """Makes a file of so many bytes, open for reading."""
+
+    def make(size: int) -> IO[bytes]:
+        path = tmp_path / f"file of {size} bytes"
+        path.write_bytes(pattern(size))
+        return sockets.enter_context(path.open("rb"))
+
+    return make
 
 
 def _finish(loop: asyncio.AbstractEventLoop, transports: list[Any]) -> None:

@@ -8,6 +8,7 @@ import contextlib
 import functools
 import select
 import socket
+import ssl
 import struct
 from collections.abc import Callable, Iterator
 from itertools import groupby
@@ -257,6 +258,24 @@ def recv_exactly(sock: socket.socket, size: int) -> bytes:
     return bytes(received)
 
 
+async def received(loop: Any, sock: socket.socket) -> bytes:
+    """`recv_all` in a thread."""
+    return await loop.run_in_executor(None, recv_all, sock)
+
+
+async def exactly(loop: Any, sock: socket.socket, size: int) -> bytes:
+    """`recv_exactly` in a thread."""
+    return await loop.run_in_executor(None, recv_exactly, sock, size)
+
+
+async def started(loop: Any, transport: Any, file: Any) -> asyncio.Task[int]:
+    """A sendfile that has begun and does not get on, because the peer does not read."""
+    task = loop.create_task(loop.sendfile(transport, file))
+    await settle(5)
+    assert not task.done()
+    return task
+
+
 @functools.cache
 def pattern(size: int) -> bytes:
     """Bytes in which every word is its own index: loss, repetition and disorder all show."""
@@ -327,3 +346,14 @@ def waiting(sock: socket.socket) -> list[bytes]:
     while select.select([sock], [], [], 0)[0]:
         found.append(sock.recv(1 << 18))
     return found
+
+
+def tls_contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Contexts of a server and a client that need no certificate: both ends stay anonymous, which TLS 1.2 allows."""
+    contexts = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    for context in contexts:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers("AECDH-AES256-SHA:@SECLEVEL=0")
+    return contexts

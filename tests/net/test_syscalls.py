@@ -202,3 +202,61 @@ def test_a_half_open_connection_does_not_spin(tmp_path):
         tmp_path,
     )
     assert calls["epoll_wait"] + calls["epoll_pwait"] + calls["epoll_pwait2"] <= 5, calls
+
+
+def test_a_file_leaves_by_sendfile_right_behind_what_was_written(tmp_path):
+    calls = system_calls(
+        """
+        import tempfile
+        file = tempfile.TemporaryFile()
+        file.write(b"x" * 10_000)
+        file.flush()
+        async def main():
+            transport, _, far = await attach()
+            transport.write(b"warm up")
+            await settle()
+            mark("begin")
+            transport.write(b"head")
+            await loop.sendfile(transport, file, 0, 10_000)
+            mark("end")
+            assert recv_exactly(far, 10_011) == b"warm uphead" + b"x" * 10_000
+            transport.abort()
+            await settle()
+        run(loop, main())
+        loop.close()
+        """,
+        tmp_path,
+    )
+    assert calls["sendfile"] + calls["sendfile64"] == 1, calls
+    assert sum(calls[name] for name in SENDING) == 1, calls
+    assert not sum(calls[name] for name in (*ARMING, *SETTINGS, "read", "pread64", "dup")), calls
+
+
+def test_a_slow_peer_costs_one_registration_per_file(tmp_path):
+    calls = system_calls(
+        """
+        import tempfile, threading
+        size = 20_000_000
+        file = tempfile.TemporaryFile()
+        file.truncate(size)
+        async def main():
+            transport, _, far = await attach()
+            peer = threading.Thread(target=recv_exactly, args=(far, size))
+            await settle()
+            mark("begin")
+            task = asyncio.ensure_future(loop.sendfile(transport, file))
+            await asyncio.sleep(0)
+            peer.start()
+            await task
+            mark("end")
+            peer.join()
+            transport.abort()
+            await settle()
+        run(loop, main())
+        loop.close()
+        """,
+        tmp_path,
+    )
+    assert calls["sendfile"] + calls["sendfile64"] > 5, calls
+    assert not sum(calls[name] for name in (*SENDING, "read", "pread64")), calls
+    assert sum(calls[name] for name in ARMING) <= 3, calls

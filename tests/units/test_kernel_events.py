@@ -10,10 +10,12 @@ import fcntl
 import gc
 import math
 import os
+import re
 import select
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -125,6 +127,19 @@ def test_arming_a_timerfd_anew_replaces_its_deadline(events, distant):
         events.timerfd_arm(fd, deadline)
         assert readable(fd, 10)
         assert time.monotonic_ns() >= deadline
+
+
+def test_a_timerfd_is_set_to_the_very_nanosecond(events):
+    """The kernel tells how long is left; proc_pid_fdinfo(5)."""
+    with opened(events.timerfd_open()) as fd:
+        for years in (1, 30, 200):
+            deadline = years * 365 * 86_400 * 10**9 + 987_654_321
+            events.timerfd_arm(fd, deadline)
+            before = time.monotonic_ns()
+            text = Path(f"/proc/self/fdinfo/{fd}").read_text()
+            after = time.monotonic_ns()
+            seconds, nanoseconds = map(int, re.search(r"it_value: \((\d+), (\d+)\)", text).groups())
+            assert deadline - after <= seconds * 10**9 + nanoseconds <= deadline - before
 
 
 def test_arming_a_closed_timerfd_is_an_error(events):

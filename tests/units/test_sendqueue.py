@@ -318,18 +318,46 @@ def test_clear_forgets_what_was_not_sent():
         assert received(right) == b"fresh"
 
 
-def test_what_was_sent_or_cleared_is_let_go_of():
-    data = bytearray(b"x")  # own() would copy it; a view of it shows whether the queue still holds the piece
+class Held:
+    """A queue that alone refers to its pieces, so that a bytearray cannot grow while it has them."""
+
+    def __init__(self, count):
+        self.queue = SendQueue()
+        self.buffers = [bytearray(b"x") for _ in range(count)]
+        for buffer in self.buffers:
+            self.queue.push(memoryview(buffer))  # own() would copy it
+
+    def held(self):
+        return [self.holds(buffer) for buffer in self.buffers]
+
+    def holds(self, buffer):
+        try:
+            buffer.append(0)
+        except BufferError:
+            return True
+        buffer.pop()
+        return False
+
+
+@pytest.mark.parametrize("count", [1, 2, 300])
+@pytest.mark.parametrize("end", ["send", "clear", "drop"])
+def test_what_was_sent_dropped_or_cleared_is_let_go_of(count, end):
+    pieces = Held(count)
+    assert pieces.held() == [True] * count
     with connection() as (left, _):
-        for end in (lambda queue: queue.send(left.fileno()), SendQueue.clear, lambda queue: queue.drop(2)):
-            queue = SendQueue()
-            queue.push(memoryview(data))
-            queue.push(memoryview(data))
-            with pytest.raises(BufferError):
-                data.extend(b"y")
-            end(queue)
-            data.extend(b"y")
-            del data[1:]
+        if end == "send":
+            pieces.queue.send(left.fileno())
+        elif end == "clear":
+            pieces.queue.clear()
+        else:
+            pieces.queue.drop(count)
+    assert pieces.held() == [False] * count
+
+
+def test_a_piece_is_let_go_of_as_soon_as_its_last_byte_is_gone():
+    pieces = Held(3)
+    pieces.queue.drop(1)
+    assert pieces.held() == [False, True, True]
 
 
 @pytest.mark.parametrize("pieces", [[b"one"], [b"one", b"two"]])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import epoque
@@ -33,7 +33,7 @@ _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
 
 def twin(module: str, form: str) -> Any:
     """The module of that name in epoque.kernel, in one of FORMS."""
-    return _compiled(module) if form == "compiled" else _interpreted(module)
+    return _Compiled(module) if form == "compiled" else _interpreted(module)
 
 
 def _interpreted(module: str) -> ModuleType:
@@ -47,12 +47,15 @@ def _interpreted(module: str) -> ModuleType:
     return loaded
 
 
-def _compiled(module: str) -> SimpleNamespace:
-    functions = {}
-    for name, capsule in importlib.import_module(f"epoque.kernel.{module}").__pyx_capi__.items():
+class _Compiled:
+    """The C functions of a compiled module, as attributes; those whose signature ctypes can express."""
+
+    def __init__(self, module: str) -> None:
+        self._capsules = importlib.import_module(f"epoque.kernel.{module}").__pyx_capi__
+
+    def __getattr__(self, function: str) -> Any:
+        capsule = self._capsules[function]
         signature = _name(capsule)
-        result, parenthesis, parameters = signature.decode().partition("(")
-        if parenthesis:  # else it is a variable
-            types = [_TYPES[kind] for kind in parameters.removesuffix(")").split(", ") if kind != "void"]
-            functions[name] = ctypes.PYFUNCTYPE(_TYPES[result.strip()], *types)(_pointer(capsule, signature))
-    return SimpleNamespace(**functions)
+        result, _, parameters = signature.decode().removesuffix(")").partition("(")
+        types = [_TYPES[kind] for kind in parameters.split(", ") if kind != "void"]
+        return ctypes.PYFUNCTYPE(_TYPES[result.strip()], *types)(_pointer(capsule, signature))

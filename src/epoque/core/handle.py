@@ -83,6 +83,12 @@ class Handle:
     def __repr__(self):
         return self.text or f"<{' '.join(self.describe())}>"
 
+    def __dir__(self):
+        return dir(type(self))  # not of what ``__class__`` says
+
+    def __reduce__(self):
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
     # Names under which asyncio's own handles are inspected by debuggers and test suites.
 
     def _run(self):
@@ -97,6 +103,14 @@ class Handle:
     @property
     def _args(self):
         return self.args
+
+    @property
+    def _loop(self):
+        return self.loop
+
+    @property
+    def _context(self):
+        return self.context
 
     @property
     def _cancelled(self):

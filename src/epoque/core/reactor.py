@@ -136,8 +136,7 @@ class Reactor(Scheduler):
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
         events._set_running_loop(self)
         self.signals.enter()
-        # What was put in line before the run goes before events, as on asyncio; a run that stops at once looks once.
-        self.looked = 0 if self.stopping else clock.ticks()
+        self.looked = 0  # every run looks at the descriptors at least once, however short
         self.turning = True
 
     def leave(self):
@@ -374,6 +373,19 @@ class Reactor(Scheduler):
             raise RuntimeError("This event loop is already running")
         if events._get_running_loop() is not None:
             raise RuntimeError("Cannot run the event loop while another loop is running")
+
+    # Names under which asyncio's own loop is inspected, as in Scheduler.
+
+    def _check_running(self):
+        self.check_running()
+
+    @property
+    def _current_handle(self):
+        return self.current
+
+    @property
+    def _stopping(self):
+        return self.stopping
 
 
 def _stop_with_future(future):

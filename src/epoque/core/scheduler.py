@@ -156,3 +156,34 @@ class Scheduler:
     def check_thread(self):
         if self.thread != 0 and self.thread != interp.thread_ident():
             raise RuntimeError("Non-thread-safe operation invoked on an event loop other than the current one")
+
+    def __reduce__(self):
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
+    # Names under which asyncio's own loop is inspected by debuggers and test suites.
+
+    def _check_closed(self):
+        self.check_closed()
+
+    def _check_thread(self):
+        self.check_thread()
+
+    @property
+    def _closed(self):
+        return not self.usable
+
+    @property
+    def _debug(self):
+        return self.debug
+
+    @property
+    def _scheduled(self):
+        return list(self.timers.heap)
+
+    @property
+    def _task_factory(self):
+        return self.task_factory
+
+    @property
+    def _thread_id(self):
+        return self.thread or None

@@ -36,7 +36,7 @@ _RETRY_FIRST, _RETRY_MAX = 0.001, 0.05  # seconds between attempts to enter the 
 async def sock_recv(loop: Any, sock: socket.socket, n: int) -> bytes:
     """Return up to n bytes, b"" at the end of the stream; see recv(2)."""
     if type(sock) is not _Socket or loop.get_debug():
-        _check(loop, sock)
+        check(loop, sock)
     while True:
         try:
             return sock.recv(n)
@@ -48,7 +48,7 @@ async def sock_recv(loop: Any, sock: socket.socket, n: int) -> bytes:
 async def sock_recv_into(loop: Any, sock: socket.socket, buf: WriteableBuffer) -> int:
     """Receive into buf and return the number of bytes, 0 at the end of the stream; see recv(2)."""
     if type(sock) is not _Socket or loop.get_debug():
-        _check(loop, sock)
+        check(loop, sock)
     while True:
         try:
             return sock.recv_into(buf)
@@ -60,7 +60,7 @@ async def sock_recv_into(loop: Any, sock: socket.socket, buf: WriteableBuffer) -
 async def sock_recvfrom(loop: Any, sock: socket.socket, bufsize: int) -> tuple[bytes, Any]:
     """Return a datagram, cut to bufsize bytes, and the sender's address; see recvfrom(2)."""
     if type(sock) is not _Socket or loop.get_debug():
-        _check(loop, sock)
+        check(loop, sock)
     while True:
         try:
             return sock.recvfrom(bufsize)
@@ -72,7 +72,7 @@ async def sock_recvfrom(loop: Any, sock: socket.socket, bufsize: int) -> tuple[b
 async def sock_recvfrom_into(loop: Any, sock: socket.socket, buf: WriteableBuffer, nbytes: int = 0) -> tuple[int, Any]:
     """Receive a datagram of up to nbytes (0: the size of buf) and return its length and the sender's address."""
     if type(sock) is not _Socket or loop.get_debug():
-        _check(loop, sock)
+        check(loop, sock)
     while True:
         try:
             return sock.recvfrom_into(buf, nbytes)
@@ -87,7 +87,7 @@ async def sock_sendall(loop: Any, sock: socket.socket, data: ReadableBuffer) -> 
     After an error or a cancellation an unknown part of data has been sent.
     """
     if type(sock) is not _Socket or loop.get_debug():
-        _check(loop, sock)
+        check(loop, sock)
     try:
         sent = sock.send(data)
     except _WOULD_BLOCK:
@@ -101,7 +101,7 @@ async def sock_sendall(loop: Any, sock: socket.socket, data: ReadableBuffer) -> 
             return
         with _flat(buffer) as view:
             while sent < len(view):
-                await _writable(loop, sock)
+                await writable(loop, sock)
                 try:
                     sent += sock.send(view[sent:])
                 except _WOULD_BLOCK:
@@ -111,7 +111,7 @@ async def sock_sendall(loop: Any, sock: socket.socket, data: ReadableBuffer) -> 
 async def sock_sendto(loop: Any, sock: socket.socket, data: ReadableBuffer, address: Any) -> int:
     """Send one datagram and return the number of bytes sent; see sendto(2). Host names are looked up first."""
     if type(sock) is not _Socket or loop.get_debug():
-        _check(loop, sock)
+        check(loop, sock)
     if names.needs_lookup(address):
         address = await _resolved(loop, sock, address)
     while True:
@@ -119,13 +119,13 @@ async def sock_sendto(loop: Any, sock: socket.socket, data: ReadableBuffer, addr
             return sock.sendto(data, address)
         except _WOULD_BLOCK:
             pass
-        await _writable(loop, sock)
+        await writable(loop, sock)
 
 
 async def sock_connect(loop: Any, sock: socket.socket, address: Any) -> None:
     """Connect to an address, host names are looked up first; see connect(2). A cancelled socket is best closed."""
     if type(sock) is not _Socket or loop.get_debug():
-        _check(loop, sock)
+        check(loop, sock)
     address = await _resolved(loop, sock, address)
     pause = _RETRY_FIRST
     while True:
@@ -142,7 +142,7 @@ async def sock_connect(loop: Any, sock: socket.socket, address: Any) -> None:
         # The queue of a Unix listener is full: nothing is under way, and no event will tell that there is room.
         await asyncio.sleep(pause)
         pause = min(2 * pause, _RETRY_MAX)
-    await _writable(loop, sock)
+    await writable(loop, sock)
     error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if error:
         raise OSError(error, f"Connect call failed {address}")
@@ -151,7 +151,7 @@ async def sock_connect(loop: Any, sock: socket.socket, address: Any) -> None:
 async def sock_accept(loop: Any, sock: socket.socket) -> tuple[socket.socket, Any]:
     """Return the next connection of a listening socket, non-blocking, and its peer's address; see accept(2)."""
     if type(sock) is not _Socket or loop.get_debug():
-        _check(loop, sock)
+        check(loop, sock)
     while True:
         try:
             conn, address = sock.accept()
@@ -168,7 +168,8 @@ def reject_ssl(sock: socket.socket) -> None:
         raise TypeError("Socket cannot be of type SSLSocket")
 
 
-def _check(loop: Any, sock: socket.socket) -> None:
+def check(loop: Any, sock: socket.socket) -> None:
+    """Raise TypeError or ValueError for a socket that no operation here can use."""
     reject_ssl(sock)
     if loop.get_debug() and sock.gettimeout() != 0:
         raise ValueError("the socket must be non-blocking")
@@ -186,7 +187,8 @@ async def _readable(loop: Any, sock: socket.socket) -> None:
         raise
 
 
-async def _writable(loop: Any, sock: socket.socket) -> None:
+async def writable(loop: Any, sock: socket.socket) -> None:
+    """Wait until the socket can be written."""
     fd = sock.fileno()
     loop._ensure_fd_no_transport(fd)
     waiter = loop.create_future()

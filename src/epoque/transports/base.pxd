@@ -5,6 +5,7 @@ from epoque.kernel cimport events, interp
 from epoque.selector.source cimport Source
 
 cdef int READ
+cdef int WRITE
 cdef int LAST_RECEIVES
 
 

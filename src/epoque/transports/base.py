@@ -13,7 +13,7 @@ from errno import EBADF
 
 from epoque.core import debug
 from epoque.kernel import events, interp
-from epoque.kernel.masks import READ
+from epoque.kernel.masks import READ, WRITE
 from epoque.selector.source import Source
 
 __all__ = ["BaseTransport"]
@@ -41,6 +41,8 @@ class BaseTransport(Source):
         "sock",
         "sockname",
     )
+
+    max_size = 256 * 1024  # bytes that one receive can bring; the name is asyncio's
 
     def __init__(self, loop, protocol, server, context):
         Source.__init__(self, -1)
@@ -107,6 +109,19 @@ class BaseTransport(Source):
     def is_closing(self):
         """Whether the transport is closed or about to be."""
         return self.closing
+
+    def __repr__(self):
+        parts = [type(self).__name__]
+        if self.fd < 0:
+            parts.append("closed")
+        elif self.closing:
+            parts.append("closing")
+        parts.append(f"fd={self.fd}")
+        if self.fd >= 0 and self.loop.usable:
+            read = "polling" if self.interest & READ else "idle"
+            write = "polling" if self.interest & WRITE else "idle"
+            parts.append(f"read={read} write=<{write}, bufsize={self.get_write_buffer_size()}>")
+        return f"<{' '.join(parts)}>"
 
     def __del__(self):
         if self.owned:
@@ -179,6 +194,43 @@ class BaseTransport(Source):
         if server is not None:
             self.server = None
             server._detach(self)
+
+    def __dir__(self):
+        return dir(type(self))  # not of what ``__class__`` says
+
+    def __reduce__(self):
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
+
+    # Names under which asyncio's own transports are inspected.
+
+    @property
+    def _loop(self):
+        return self.loop
+
+    @property
+    def _protocol(self):
+        return self.protocol
+
+    @property
+    def _server(self):
+        return self.server
+
+    @property
+    def _sock(self):
+        self.get_socket()
+        return self.sock
+
+    @property
+    def _sock_fd(self):
+        return self.fd
+
+    @property
+    def _closing(self):
+        return self.closing
+
+    @property
+    def _conn_lost(self):
+        return self.lost
 
     # What a kind of transport supplies.
 

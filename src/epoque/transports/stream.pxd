@@ -26,6 +26,8 @@ cdef class StreamTransport(BaseTransport):
     cdef bint eof_received
     cdef bint eof_written
     cdef bint eof_sent  # FIN
+    cdef bint sending  # a sendfile is in progress: nobody else writes, nothing is read
+    cdef object room  # asyncio.Future that the sendfile waits for, or None
 
     cdef int read_on(self) except -1
     cdef int begin(self) except -1
@@ -43,6 +45,7 @@ cdef class StreamTransport(BaseTransport):
     cdef int settle(self) except -1
     cdef int finish(self) except -1
     cdef int count_lost_write(self) except -1
+    cdef int grant(self) except -1
     cdef int write_failed(self, object exc) except -1
 
 

@@ -46,6 +46,8 @@ class StreamTransport(BaseTransport):
         "paused",
         "queue",
         "receiver",
+        "room",
+        "sending",
         "started",
     )
 
@@ -60,6 +62,8 @@ class StreamTransport(BaseTransport):
         self.eof_received = False
         self.eof_written = False
         self.eof_sent = False
+        self.sending = False
+        self.room = None
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
         self.take_over(fd)
 
@@ -98,19 +102,6 @@ class StreamTransport(BaseTransport):
                 self.note(exc, "Fatal write error on socket transport")
         self.lose(None)
 
-    def __repr__(self):
-        parts = [type(self).__name__]
-        if self.fd < 0:
-            parts.append("closed")
-        elif self.closing:
-            parts.append("closing")
-        parts.append(f"fd={self.fd}")
-        if self.fd >= 0 and self.loop.usable:
-            read = "polling" if self.interest & READ else "idle"
-            write = "polling" if self.interest & WRITE else "idle"
-            parts.append(f"read={read} write=<{write}, bufsize={self.queue.size}>")
-        return f"<{' '.join(parts)}>"
-
     @property
     def _start_tls_compatible(self):
         return True
@@ -140,7 +131,7 @@ class StreamTransport(BaseTransport):
             debug.logger.debug("%r resumes reading", self)
 
     def read_on(self):
-        if self.started and not self.paused and not self.closing and not self.eof_received:
+        if self.started and not self.paused and not self.closing and not self.eof_received and not self.sending:
             self.interest |= READ
             self.loop.selector.update(self)
 
@@ -171,6 +162,8 @@ class StreamTransport(BaseTransport):
         if mask & WRITE and self.interest & WRITE:
             self.flush()
             self.settle()
+            if self.queue.size == 0:
+                self.grant()
 
     def receive(self):
         """One receive; True if data came."""
@@ -283,6 +276,8 @@ class StreamTransport(BaseTransport):
             data = self.take(data)
         if self.eof_written:
             raise RuntimeError("Cannot call write() after write_eof()")
+        if self.sending:
+            raise RuntimeError("unable to write; sendfile is in progress")
         if not data:
             return
         if self.lost:
@@ -297,6 +292,7 @@ class StreamTransport(BaseTransport):
             self.queue.size == 0
             and self.lost == 0
             and not self.eof_written
+            and not self.sending
             and isinstance(data, (bytearray, memoryview))
             and len(data) > AT_ONCE
         ):
@@ -316,6 +312,8 @@ class StreamTransport(BaseTransport):
         """Send several buffers, as `write` would; if one of them has a wrong type, none."""
         if self.eof_written:
             raise RuntimeError("Cannot call writelines() after write_eof()")
+        if self.sending:
+            raise RuntimeError("unable to writelines; sendfile is in progress")
         pieces = [sendqueue.own(data) for data in list_of_data]
         if self.lost and pieces:
             self.count_lost_write()
@@ -379,7 +377,8 @@ class StreamTransport(BaseTransport):
             self.flow.filled(self.queue.size, self, self.protocol, self.loop)
         elif self.interest & WRITE:
             self.interest &= ~WRITE
-            self.loop.selector.update(self)
+            if not self.sending:  # which will want it again at once
+                self.loop.selector.update(self)
 
     def settle(self):
         """After the loop's own flush: resume the protocol's writing, and end what was to end when all is sent."""
@@ -392,7 +391,7 @@ class StreamTransport(BaseTransport):
             return 0
         if self.closing:
             self.lose(None)
-        elif self.eof_written and not self.eof_sent:
+        elif self.eof_written and not self.eof_sent and not self.sending:
             self.eof_sent = True
             sockets.shutdown(self.fd)
 
@@ -400,6 +399,47 @@ class StreamTransport(BaseTransport):
         if self.lost >= constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES:
             debug.logger.warning("socket.send() raised exception.")
         self.lost += 1
+
+    # loop.sendfile(), see endpoints/files.py: it writes to the descriptor itself, in turn with the transport.
+
+    @property
+    def _sendfile_compatible(self):
+        return constants._SendfileMode.TRY_NATIVE
+
+    @property
+    def _protocol_paused(self):
+        return self.flow.paused
+
+    def _hold_output(self):
+        """Until `_release_output` nobody else writes and nothing is read; what was written before goes first."""
+        if self.sending:
+            raise RuntimeError("unable to sendfile; sendfile is in progress")
+        self.sending = True
+        self.interest &= ~READ
+        if self.queue.size and not self.interest & WRITE:
+            self.flush_now()
+
+    def _room(self):
+        """A future, done when nothing is queued and the kernel takes more, or when the connection has ended."""
+        self.room = self.loop.create_future()
+        if self.lost:
+            self.grant()
+        else:
+            self.interest |= WRITE
+            self.loop.selector.update(self)
+        return self.room
+
+    def grant(self):
+        if self.room is not None and not self.room.done():
+            self.room.set_result(None)
+
+    def _release_output(self):
+        self.sending = False
+        self.room = None
+        if self.lost == 0 and self.loop.usable:
+            self.read_on()
+            self.loop.selector.update(self)
+            self.finish()
 
     # The end.
 
@@ -410,6 +450,7 @@ class StreamTransport(BaseTransport):
 
     def drop_output(self):
         self.queue.clear()
+        self.grant()
 
 
 def connected(loop, sock, protocol, waiter=None, extra=None, server=None, context=None):
