@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 import copy
 import inspect
+import os
 import pickle
 import socket
+import subprocess
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -21,10 +23,7 @@ import pytest
 from tests.loops import new_loop, run
 from tests.net.peers import Recorder, tls_contexts, turns, unix_pair
 
-KINDS = ["loop", "transport", "TLS transport", "server", "handle", "timer"]
-
-# Methods of AbstractEventLoop that raise NotImplementedError still.
-TO_COME = {"connect_read_pipe", "connect_write_pipe", "create_datagram_endpoint", "subprocess_exec", "subprocess_shell"}
+KINDS = ["loop", "transport", "TLS transport", "server", "handle", "timer", "read pipe", "write pipe", "child"]
 
 # Names of asyncio's classes that have no counterpart, each group for one reason. All of them begin with an underscore.
 LEFT_OUT = {
@@ -58,6 +57,19 @@ LEFT_OUT = {
             _read_ready__get_buffer _read_ready__on_eof _read_ready_cb _reset_empty_waiter _set_write_buffer_limits
             _write_ready _write_send _write_sendmsg""",
     },
+    "read pipe": {
+        "reading is compiled, and keeps its state elsewhere": """
+            _add_reader _close _extra _fatal_error _fileno _paused _pipe _read_ready""",
+    },
+    "write pipe": {
+        "writing and water marks are compiled, and keep their state elsewhere": """
+            _buffer _close _extra _fatal_error _fileno _high_water _low_water _maybe_pause_protocol
+            _maybe_resume_protocol _pipe _protocol_paused _read_ready _set_write_buffer_limits _write_ready""",
+    },
+    "child": {
+        "starting is a function, the pipes call the protocol themselves, and the rest is kept elsewhere": """
+            _check_proc _exit_waiters _finished _pending_calls _pipe_data_received _start""",
+    },
     "server": {"the number of connections, until Python 3.12": "_active_count"},
 }
 LEFT_OUT["handle"] = LEFT_OUT["timer"] = {"steps of its __repr__": "_repr _repr_info"}
@@ -83,6 +95,8 @@ def things(loop: asyncio.AbstractEventLoop) -> Iterator[dict[str, Any]]:
             loop.connect_accepted_socket(Recorder, far, ssl=server_side),
         )
         near, far = unix_pair()
+        pipe = [open(fd, mode, 0) for fd, mode in zip(os.pipe(), ("rb", "wb"), strict=True)]
+        silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         return {
             "loop": loop,
             "transport": (await loop.create_connection(Recorder, sock=near))[0],
@@ -90,6 +104,9 @@ def things(loop: asyncio.AbstractEventLoop) -> Iterator[dict[str, Any]]:
             "server": await loop.create_server(Recorder, "127.0.0.1", 0),
             "handle": loop.call_soon(int),
             "timer": loop.call_later(3600, int),
+            "read pipe": (await loop.connect_read_pipe(Recorder, pipe[0]))[0],
+            "write pipe": (await loop.connect_write_pipe(Recorder, pipe[1]))[0],
+            "child": (await loop.subprocess_exec(asyncio.SubprocessProtocol, "sleep", "60", **silent))[0],
             "other ends": (accepted, far),
         }
 
@@ -97,6 +114,10 @@ def things(loop: asyncio.AbstractEventLoop) -> Iterator[dict[str, Any]]:
         found["timer"].cancel()
         found["server"].close()
         found["transport"].abort()
+        found["read pipe"].close()
+        found["write pipe"].close()
+        found["child"].close()
+        await found["child"]._wait()
         accepted, far = found["other ends"]
         far.close()
         accepted.abort()
@@ -153,7 +174,7 @@ def test_every_method_of_the_interface_is_implemented(ours):
         for name, method in vars(asyncio.AbstractEventLoop).items()
         if callable(method) and not name.startswith("_")
     }
-    assert {name for name, method in interface.items() if getattr(type(ours["loop"]), name) is method} <= TO_COME
+    assert {name for name, method in interface.items() if getattr(type(ours["loop"]), name) is method} == set()
 
 
 def accepts_what(function: inspect.Signature, other: inspect.Signature) -> bool:
@@ -177,7 +198,7 @@ def accepts_what(function: inspect.Signature, other: inspect.Signature) -> bool:
 @pytest.mark.parametrize("kind", KINDS)
 def test_methods_have_the_signatures_of_asyncio(ours, stock, kind):
     different = {}
-    for name in public(stock[kind]) - (TO_COME if kind == "loop" else set()):
+    for name in public(stock[kind]):
         method, other = getattr(ours[kind], name), getattr(stock[kind], name)
         if not callable(other):
             assert not callable(method), name
@@ -215,6 +236,8 @@ def test_the_comparison_of_signatures_knows_good_from_bad(one, other, accepted):
             (asyncio.BaseTransport, asyncio.ReadTransport, asyncio.WriteTransport, asyncio.Transport),
         ),
         ("TLS transport", (asyncio.Transport,)),
+        ("read pipe", (asyncio.ReadTransport,)),
+        ("write pipe", (asyncio.WriteTransport, asyncio.Transport)),
         ("server", (asyncio.AbstractServer, asyncio.Server)),
         ("handle", (asyncio.Handle,)),
         ("timer", (asyncio.Handle, asyncio.TimerHandle)),

@@ -36,6 +36,7 @@ class SubprocessTransport(asyncio.SubprocessTransport):
         self._closed = True  # nothing to be closed, should this fail
         self._loop = loop
         self._protocol = protocol
+        self._proc: subprocess.Popen[bytes] | None = popen  # by this name programs reach for it
         self._pid = popen.pid
         self._returncode: int | None = None
         self._files = {fd: file for fd, file in enumerate((popen.stdin, popen.stdout, popen.stderr)) if file}
@@ -187,6 +188,7 @@ class SubprocessTransport(asyncio.SubprocessTransport):
         finally:
             self._wake()
             self._child = None
+            self._proc = None
             self._protocol = None
 
     def _wake(self) -> None:
