@@ -95,7 +95,7 @@ def things(loop: asyncio.AbstractEventLoop) -> Iterator[dict[str, Any]]:
             loop.connect_accepted_socket(Recorder, far, ssl=server_side),
         )
         near, far = unix_pair()
-        pipe = [open(fd, mode, 0) for fd, mode in zip(os.pipe(), ("rb", "wb"), strict=True)]
+        pipe = [os.fdopen(fd, mode, 0) for fd, mode in zip(os.pipe(), ("rb", "wb"), strict=True)]
         silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         return {
             "loop": loop,
