@@ -146,6 +146,7 @@ class PipeTransport(BaseTransport):
                 return 0
             except PermissionError:
                 self.unpolled = True
+                self.loop.selector.remove(self)
         if not self.in_line and self.interest:
             self.in_line = True
             self.loop.schedule(self._call_ready, (), self.loop.context)
