@@ -13,7 +13,7 @@ import pytest
 
 from tests.children.recorder import SLEEPER, Recorder, gated, python, wait_until_it_has_ended
 from tests.conftest import shut_down
-from tests.loops import checked_script, new_loop
+from tests.loops import checked_script, exit_code, forked, new_loop
 
 DEVNULL = subprocess.DEVNULL
 
@@ -67,11 +67,34 @@ async def test_sigchld_is_left_to_the_user(loop):
 
     previous = signal.signal(signal.SIGCHLD, reap)
     try:
-        for _ in range(5):
-            transport, protocol, end = await gated(loop, "exit 5")
-            end()
+        for _ in range(50):
+            transport, protocol = await start(loop, "sh", "-c", "exit 5")
             assert await protocol.ends() == (5 if _exit_info_is_kept() else 255)
             transport.close()
+        assert len(reaped) == 50
+    finally:
+        signal.signal(signal.SIGCHLD, previous)
+
+
+@pytest.mark.epoque_only("asyncio does not see to it")
+async def test_a_sigchld_handler_that_raises_while_a_child_starts_leaves_nothing(loop, monkeypatch):
+    once = [ZeroDivisionError]
+
+    def fail(*_):
+        if once:
+            raise once.pop()
+
+    class Quick(subprocess.Popen):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            signal.raise_signal(signal.SIGCHLD)
+
+    monkeypatch.setattr(subprocess, "Popen", Quick)
+    previous = signal.signal(signal.SIGCHLD, fail)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            await start(loop, *SLEEPER)
+        assert signal.getsignal(signal.SIGCHLD) is fail
     finally:
         signal.signal(signal.SIGCHLD, previous)
 
@@ -222,6 +245,14 @@ def test_closing_after_the_loop_leaves_no_zombie():
         print(len(os.listdir("/proc/self/fd")) < before)
     """)
     assert output.split() == ["-9", "True"]
+
+
+async def test_a_fork_that_closes_the_transport_leaves_the_child_alone(loop):
+    transport, protocol = await start(loop, *SLEEPER)
+    assert exit_code(forked(transport.close)) == 0
+    transport.terminate()
+    assert await protocol.ends() == -signal.SIGTERM
+    transport.close()
 
 
 async def test_an_unclosed_transport_is_reported(loop):

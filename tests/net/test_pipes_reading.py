@@ -12,6 +12,7 @@ import tty
 
 import pytest
 
+from tests.loops import exit_code, forked
 from tests.net.peers import Recorder, overriding, pattern, raiser, settle, turns
 
 
@@ -125,6 +126,22 @@ async def test_a_device_that_cannot_be_watched_is_read_all_the_same(loop):
     await protocol.receives(size + 1)
     transport.close()
     assert await protocol.lost() is None
+
+
+@pytest.mark.epoque_only("epoll refuses such devices")
+def test_a_device_that_cannot_be_watched_survives_a_new_selector(loop):
+    """A forked child makes one for all that its loop watches."""
+    connecting = loop.connect_read_pipe(Recorder, as_file("/dev/zero", "rb"))
+    transport, protocol = loop.run_until_complete(connecting)
+
+    def child():
+        size = len(protocol.data)
+        loop.run_until_complete(protocol.receives(size + 1_000_000))
+        assert "lost" not in protocol.log
+
+    assert exit_code(forked(child)) == 0
+    transport.close()
+    assert loop.run_until_complete(protocol.lost()) is None
 
 
 async def test_a_regular_file_is_refused_and_stays_open(loop, tmp_path):

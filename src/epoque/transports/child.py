@@ -19,11 +19,14 @@ import threading
 from asyncio.log import logger
 from typing import TYPE_CHECKING, Any
 
+from epoque.core.signals import Signals
+
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
-__all__ = ["Child", "open_pidfd"]
+__all__ = ["NONE", "Child", "open_pidfd", "sigchld_held_back"]
 
 NONE, GONE = -1, -2  # instead of a pidfd
 LOST = 255  # the return code that nobody knows
@@ -49,6 +52,32 @@ def open_pidfd(pid: int) -> int:
         return NONE
 
 
+@contextlib.contextmanager
+def sigchld_held_back() -> Iterator[None]:
+    """Let a SIGCHLD handler of the user's, which may reap every child, wait until a new one has its pidfd.
+
+    A child that exits at once may have ended before Popen() returns. Blocking the signal would not do, for the child
+    would inherit that. Handlers run in the main thread only; what `loop.add_signal_handler` installs waits anyway.
+    """
+    handler = signal.getsignal(signal.SIGCHLD)
+    came: list[FrameType | None] = []
+    ours = isinstance(getattr(handler, "__self__", None), Signals)
+    held = callable(handler) and not ours and threading.current_thread() is threading.main_thread()
+    if held:
+        try:
+            signal.signal(signal.SIGCHLD, lambda _, frame: came.append(frame))
+        except ValueError:  # a sub-interpreter, in which handlers do not run
+            held = False
+    try:
+        yield
+    finally:
+        if held:
+            signal.signal(signal.SIGCHLD, handler)
+    if callable(handler):
+        for frame in came:
+            handler(signal.SIGCHLD, frame)
+
+
 class Child:
     """A process to be reaped, with what `open_pidfd` gave for it.
 
@@ -59,6 +88,7 @@ class Child:
         self._loop = loop
         self._popen = popen
         self._exited = exited
+        self._parent = os.getpid()
         self._pidfd = pidfd
         self._gone = pidfd == GONE  # the number may be another process's by now
         popen.send_signal = self.send_signal  # type: ignore[method-assign]  # Popen's own goes by the number
@@ -78,6 +108,10 @@ class Child:
             with self._popen._waitpid_lock:  # type: ignore[attr-defined]
                 if self._popen.returncode is None and not self._gone:
                     os.kill(self._popen.pid, signum)
+
+    def is_ours(self) -> bool:
+        """Is this process the parent? A fork of it inherits this object, but not the child."""
+        return os.getpid() == self._parent
 
     def abandon(self) -> None:
         """The loop is closed and will not reap: leave that to a thread."""

@@ -32,6 +32,7 @@ from epoque.transports.sendqueue import SendQueue
 __all__ = ["ReadPipeTransport", "WritePipeTransport"]
 
 AT_ONCE = 64 * 1024  # bytes; as for streams, and as much as a pipe holds by default (pipe(7))
+MAX_SIZE = 256 * 1024  # bytes of the loop's receive buffer
 UNNOTICED = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES  # writes after the end, before it is logged
 
 
@@ -153,6 +154,7 @@ class PipeTransport(BaseTransport):
                 return 0
             except PermissionError:
                 self.unpolled = True
+                self.loop.selector.remove(self)
         if not self.in_line and self.interest:
             self.in_line = True
             self.loop.schedule(self._call_ready, (), self.loop.context)
@@ -213,6 +215,11 @@ class ReadPipeTransport(PipeTransport):
     @property
     def __class__(self):
         return asyncio.ReadTransport
+
+    @property
+    def max_size(self):
+        """Bytes that one read can bring."""
+        return MAX_SIZE
 
     def close(self):
         """Stop reading and end the connection. Closing twice is harmless."""
@@ -339,15 +346,16 @@ class WritePipeTransport(PipeTransport):
                 self.note(exc, "Fatal write error on pipe transport")
         self.lose(None)
 
-    # asyncio's writers pass for an asyncio.Transport, and have these methods of it.
-
     def is_reading(self):
+        """NotImplementedError, as are the other two of reading: asyncio's writer has them, and cannot read either."""
         raise NotImplementedError
 
     def pause_reading(self):
+        """NotImplementedError"""
         raise NotImplementedError
 
     def resume_reading(self):
+        """NotImplementedError"""
         raise NotImplementedError
 
     def set_write_buffer_limits(self, high=None, low=None):

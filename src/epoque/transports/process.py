@@ -16,7 +16,7 @@ import warnings
 from asyncio.log import logger
 from typing import TYPE_CHECKING, Any
 
-from epoque.transports.child import Child, open_pidfd
+from epoque.transports.child import NONE, Child, open_pidfd, sigchld_held_back
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +36,7 @@ class SubprocessTransport(asyncio.SubprocessTransport):
         self._closed = True  # nothing to be closed, should this fail
         self._loop = loop
         self._protocol = protocol
+        self._proc: subprocess.Popen[bytes] | None = popen  # by this name programs reach for it
         self._pid = popen.pid
         self._returncode: int | None = None
         self._files = {fd: file for fd, file in enumerate((popen.stdin, popen.stdout, popen.stderr)) if file}
@@ -115,13 +116,13 @@ class SubprocessTransport(asyncio.SubprocessTransport):
                 with contextlib.suppress(RuntimeError):  # the loop is closed, and now the pipe is too
                     pipe.transport.close()
         popen = self.get_extra_info("subprocess")
-        if popen.returncode is not None:
+        if popen.returncode is not None or self._child is None or not self._child.is_ours():
             return
         if self._loop.get_debug():
             logger.warning("Close running child process: kill %r", self)
         with contextlib.suppress(PermissionError):  # it runs as somebody else
             popen.kill()
-        if self._loop.is_closed() and self._child is not None:
+        if self._loop.is_closed():
             self._child.abandon()
 
     def __del__(self) -> None:
@@ -191,6 +192,7 @@ class SubprocessTransport(asyncio.SubprocessTransport):
         finally:
             self._wake()
             self._child = None
+            self._proc = None
             self._protocol = None
 
     def _wake(self) -> None:
@@ -236,15 +238,20 @@ async def spawn(loop: Any, protocol: Any, args: Any, **options: Any) -> Subproce
 
     If this fails or is cancelled, nothing is left: no descriptor, no process, no zombie.
     """
-    popen = subprocess.Popen(args, **options)
-    pidfd = open_pidfd(popen.pid)
+    popen, pidfd = None, NONE
     try:
+        with sigchld_held_back():
+            popen = subprocess.Popen(args, **options)
+            pidfd = open_pidfd(popen.pid)
         transport = SubprocessTransport(loop, protocol, popen, pidfd)
     except BaseException:
-        with popen:
-            popen.kill()
-        if pidfd >= 0:
-            os.close(pidfd)
+        try:
+            if popen is not None:
+                with popen:
+                    popen.kill()
+        finally:
+            if pidfd >= 0:
+                os.close(pidfd)
         raise
     if loop.get_debug():
         logger.debug("process %r created: pid %s", args if isinstance(args, (str, bytes)) else args[0], popen.pid)
