@@ -138,7 +138,7 @@ def test_a_descriptor_closed_while_a_duplicate_lives_is_exorcised(selector, pair
         os.close(fd)
         selector.remove(source)
         right.send(b"x")
-        turn(selector, NEVER)
+        turn(selector)
         assert fd not in kernel(selector)
         assert quiet(selector)
     other_right.send(b"x")

@@ -35,6 +35,8 @@ cdef class Reactor(Scheduler):
     cdef datagrams.Receiver get_datagram_receiver(self)
     cdef int enter(self) except -1
     cdef int leave(self) except -1
+    @cython.locals(waiting=Py_ssize_t)
+    cdef int first_turn(self) except -1
     cdef int turn(self) except -1
     cdef int look_around(self) except -1
     @cython.locals(held=bint, deadline="long long")

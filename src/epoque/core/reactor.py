@@ -87,10 +87,12 @@ class Reactor(Scheduler):
         self.check_running()
         try:
             self.enter()
-            while True:
+            if fifo.size(self.queue.handles):
+                self.first_turn()
+            else:
                 self.turn()
-                if self.stopping or not self.usable:  # a child that a callback forked may close the loop and come back
-                    break
+            while not self.stopping and self.usable:  # a child that a callback forked may close it and come back
+                self.turn()
         finally:
             try:
                 self.end_turn()
@@ -136,7 +138,7 @@ class Reactor(Scheduler):
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
         events._set_running_loop(self)
         self.signals.enter()
-        self.looked = 0  # every run looks at the descriptors at least once, however short
+        self.looked = 0
         self.turning = True
 
     def leave(self):
@@ -150,6 +152,20 @@ class Reactor(Scheduler):
         self.track_origins(False)
         self.signals.leave()  # the last: a handler may run in it, and raise
 
+    def first_turn(self):
+        """A turn in which what was put in line before the run goes before events.
+
+        A task counts on its first step being done before anything reaches its protocols. Later on nobody can tell.
+        """
+        watcher = self if self.debug else None
+        self.selector.wait(POLL)
+        self.queue.run(watcher, fifo.size(self.queue.handles))
+        waiting = fifo.size(self.queue.handles)
+        self.look_around()
+        self.queue.put_back(waiting)
+        self.queue.run(watcher, fifo.size(self.queue.handles) - waiting)
+        self.end_turn()
+
     def turn(self):
         if self.forked:
             self.after_fork()
@@ -159,7 +175,7 @@ class Reactor(Scheduler):
         elif clock.since(self.looked) >= clock.QUIET:
             self.selector.wait(POLL)
             self.look_around()
-        self.queue.run(self if self.debug else None)
+        self.queue.run(self if self.debug else None, fifo.size(self.queue.handles))
         if self.ending:
             self.end_turn()
 

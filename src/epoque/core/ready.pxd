@@ -13,4 +13,5 @@ cdef class ReadyQueue:
 
     cdef int put_threadsafe(self, Handle handle) except -1
     @cython.locals(handle=Handle)
-    cdef int run(self, object watcher) except -1
+    cdef int run(self, object watcher, Py_ssize_t count) except -1
+    cdef int put_back(self, Py_ssize_t count) except -1

@@ -28,12 +28,17 @@ class ReadyQueue:
             self.idle = False
             self.wakeup.ring()
 
-    def run(self, watcher):
-        """Run the handles that are ready now, through ``watcher.run_watched`` if there is one.
+    def put_back(self, count):
+        """Let the first `count` handles go behind all others."""
+        for _ in range(min(count, fifo.size(self.handles))):
+            self.handles.append(self.handles.popleft())
+
+    def run(self, watcher, count):
+        """Run the first `count` handles, through ``watcher.run_watched`` if there is one.
 
         What they make ready waits for the next turn. If an exception leaves one, those behind it stay first in line.
         """
-        for _ in range(fifo.size(self.handles)):
+        for _ in range(count):
             if not fifo.size(self.handles):  # a child forked by one of them has closed the loop
                 break
             handle = self.handles.popleft()

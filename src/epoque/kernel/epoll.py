@@ -1,5 +1,6 @@
 """One epoll instance: epoll(7). Interpreted twin, over `select.epoll`."""
 
+import contextlib
 import select
 
 from epoque.kernel.masks import EDGE, EXCLUSIVE, HANGUP, NEVER, READ, WRITE
@@ -36,7 +37,7 @@ def _events(mask, mode):
 class Poller:
     """Watches descriptors, each under a generation that its events carry back."""
 
-    __slots__ = ("_batch", "_capacity", "_epoll", "_generations")
+    __slots__ = ("_batch", "_capacity", "_epoll", "_generations", "_stale", "_wanted")
 
     def __init__(self, capacity):
         self._epoll = select.epoll()
@@ -45,24 +46,49 @@ class Poller:
         # the batch was fetched.
         self._generations = {}
         self._batch = []
+        self._wanted = {}
+        self._stale = False
 
     def fileno(self):
         return -1 if self._epoll.closed else self._epoll.fileno()
 
     def add(self, fd, generation, mask, mode):
         self._epoll.register(fd, _events(mask, mode))
+        self._stale = self._stale or fd in self._wanted
+        self._wanted[fd] = _events(mask, mode)
         self._generations[fd] = generation
 
     def modify(self, fd, generation, mask, mode):
         self._epoll.modify(fd, _events(mask, mode))
+        self._wanted[fd] = _events(mask, mode)
         self._generations[fd] = generation
 
     def remove(self, fd):
         self._generations.pop(fd, None)
-        self._epoll.unregister(fd)
+        self._wanted.pop(fd, None)
+        try:
+            self._epoll.unregister(fd)
+        except OSError:
+            self._stale = True
+            raise
+
+    def _renew(self):
+        """Get rid of what reports under a number that we have given up: events here do not say whom they mean."""
+        try:
+            fresh = select.epoll()
+        except OSError:  # no descriptor left; another time
+            return
+        for fd, events in self._wanted.items():
+            with contextlib.suppress(OSError):
+                fresh.register(fd, events)
+        self._epoll.close()
+        self._epoll = fresh
+        self._stale = False
 
     def wait(self, blocking):
         """Fetch a batch; return how many events it has. A `blocking` wait may end with none, when a signal came."""
+        if self._stale:
+            self._renew()
         pairs = self._epoll.poll(None if blocking else 0, self._capacity)
         if not pairs:
             return 0
@@ -76,6 +102,8 @@ class Poller:
         """As a blocking `wait`, at most to `deadline`, in milliseconds rounded up; for systems without timerfd."""
         if deadline == NEVER:
             return self.wait(True)
+        if self._stale:
+            self._renew()
         pairs = self._epoll.poll(min(max(0.0, (deadline - now) / 1e9), 86_400.0), self._capacity)
         self._batch = [(fd | self._generations.get(fd, 0) << 32, events) for fd, events in pairs]
         return len(pairs)
