@@ -59,10 +59,6 @@ class SubprocessTransport(asyncio.SubprocessTransport):
                 parts.append(f"{name}={pipe.transport!r}")
         return f"<{' '.join(parts)}>"
 
-    @property
-    def _proc(self) -> Any:  # as asyncio's own is inspected
-        return self.get_extra_info("subprocess")
-
     def get_protocol(self) -> Any:
         """The protocol, None after connection_lost."""
         return self._protocol
