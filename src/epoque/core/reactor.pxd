@@ -35,7 +35,7 @@ cdef class Reactor(Scheduler):
     cdef datagrams.Receiver get_datagram_receiver(self)
     cdef int enter(self) except -1
     cdef int leave(self) except -1
-    @cython.locals(waiting=Py_ssize_t)
+    @cython.locals(waiting=Py_ssize_t, fresh=Py_ssize_t)
     cdef int first_turn(self) except -1
     cdef int turn(self) except -1
     cdef int look_around(self) except -1

@@ -162,8 +162,10 @@ class Reactor(Scheduler):
         self.queue.run(watcher, fifo.size(self.queue.handles))
         waiting = fifo.size(self.queue.handles)
         self.look_around()
-        self.queue.put_back(waiting)
-        self.queue.run(watcher, fifo.size(self.queue.handles) - waiting)
+        fresh = fifo.size(self.queue.handles) - waiting
+        if fresh > 0:
+            self.queue.put_back(waiting)
+            self.queue.run(watcher, fresh)
         self.end_turn()
 
     def turn(self):

@@ -1,3 +1,4 @@
+# cython: nonecheck=False
 """A queue whose `append` and `popleft` no other thread can split: a ring that keeps its memory. Compiled twin.
 
 Neither runs Python code, so the GIL makes them atomic. A `collections.deque` does the same by method calls; a list must be
@@ -38,7 +39,7 @@ cdef class Fifo:
         self._count = 0
 
     cdef int append(self, object item) except -1:
-        while self._count == PyList_GET_SIZE(self._slots):
+        if self._count == PyList_GET_SIZE(self._slots):
             _grow(self)
         epoque_put(self._slots, (self._head + self._count) & (PyList_GET_SIZE(self._slots) - 1), item)
         self._count += 1
@@ -63,10 +64,12 @@ cdef class Fifo:
 
 cdef int _grow(Fifo queue) except -1:
     """Double the ring, begun at index 0."""
-    cdef list ring = queue._slots
-    cdef list larger = ring[queue._head :] + ring[: queue._head] + [None] * len(ring)
-    # Making a list may collect garbage (Python 3.11), and a finalizer may append: then it has grown already.
-    if queue._slots is ring:
-        queue._slots = larger
-        queue._head = 0
+    cdef list ring, larger
+    while queue._count == PyList_GET_SIZE(queue._slots):
+        ring = queue._slots
+        larger = ring[queue._head :] + ring[: queue._head] + [None] * len(ring)
+        # Making a list may collect garbage (Python 3.11), and a finalizer may append: then it has grown already.
+        if queue._slots is ring:
+            queue._slots = larger
+            queue._head = 0
     return 0
