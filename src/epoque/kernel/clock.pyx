@@ -11,11 +11,11 @@ cdef extern from *:
     #if defined(__x86_64__) || defined(__i386__)
     /* The time stamp counter: a third of the price of clock_gettime(). Its frequency is the processor's, 2 to 5 GHz. */
     #include <x86intrin.h>
-    #define EPOQUE_QUIET 3000
+    #define EPOQUE_QUIET 4000
     static inline unsigned long long epoque_ticks(void) { return __rdtsc(); }
     #else
     #include <time.h>
-    #define EPOQUE_QUIET 1000
+    #define EPOQUE_QUIET 1500
     static inline unsigned long long epoque_ticks(void) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
@@ -26,7 +26,7 @@ cdef extern from *:
     unsigned long long EPOQUE_QUIET
     unsigned long long epoque_ticks() noexcept
 
-# Ticks for which callbacks may run before the descriptors are looked at again: about 1 us. A turn with a system call in
+# Ticks for which callbacks may run before the descriptors are looked at again: 1 to 2 us. A turn with a system call in
 # it is longer; turns in which tasks only hand over to each other are shorter, and a look at each would cost a quarter.
 cdef unsigned long long QUIET = EPOQUE_QUIET
 cdef long long NEVER = 0x7FFF_FFFF_FFFF_FFFF  # as in masks.py
