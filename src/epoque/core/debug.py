@@ -9,12 +9,18 @@ import os
 import sys
 from asyncio import constants, coroutines, format_helpers
 
+if sys.version_info >= (3, 14):
+    from inspect import iscoroutinefunction  # asyncio's own is deprecated
+else:
+    from asyncio.coroutines import iscoroutinefunction
+
 __all__ = [
     "check_callback",
     "created_at",
     "describe_call",
     "drop_own_frame",
     "env_debug",
+    "is_coroutine",
     "logger",
     "origin",
     "report_slow",
@@ -60,9 +66,14 @@ def drop_own_frame(task):
         del stack[-1]
 
 
+def is_coroutine(callback):
+    """Whether this is a coroutine or the function for one, which is no callback."""
+    return coroutines.iscoroutine(callback) or iscoroutinefunction(callback)
+
+
 def check_callback(callback, method):
     """TypeError for what cannot be a callback, coroutines above all; asyncio checks it in debug mode only."""
-    if coroutines.iscoroutine(callback) or coroutines.iscoroutinefunction(callback):
+    if is_coroutine(callback):
         raise TypeError(f"coroutines cannot be used with {method}()")
     if not callable(callback):
         raise TypeError(f"a callable object was expected by {method}(), got {callback!r}")
