@@ -18,13 +18,13 @@ __all__ = [
     "check_callback",
     "created_at",
     "describe_call",
-    "drop_own_frame",
     "env_debug",
     "is_coroutine",
     "logger",
     "origin",
     "report_slow",
     "track_coroutine_origins",
+    "without_own_frame",
 ]
 
 logger = logging.getLogger("asyncio")
@@ -59,11 +59,12 @@ def created_at(stack):
     return f"created at {stack[-1].filename}:{stack[-1].lineno}"
 
 
-def drop_own_frame(task):
-    """Let a task's origin end where ``create_task`` was called, not inside it (when that is interpreted)."""
+def without_own_frame(task):
+    """The task; its origin ends where ``create_task`` was called, not inside it (when that is interpreted)."""
     stack = getattr(task, "_source_traceback", None)
     if stack and f"{os.sep}epoque{os.sep}core{os.sep}" in stack[-1].filename:
         del stack[-1]
+    return task
 
 
 def is_coroutine(callback):

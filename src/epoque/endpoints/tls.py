@@ -178,6 +178,8 @@ async def start_tls(
         started.cancel()
         resumed.cancel()
         raise
+    finally:
+        del waiter  # it may hold the exception, whose traceback refers to this frame
     return secured
 
 
