@@ -94,13 +94,17 @@ class StreamTransport(BaseTransport):
 
     def abort(self):
         """End the connection at once; what the kernel has not taken is lost."""
+        self._force_close(None)
+
+    def _force_close(self, exc):
+        """`abort`, with what `connection_lost` is to be told: what TLS calls when it fails."""
         if self.ending and self.lost == 0 and not self.interest & WRITE:
             self.ending = False
             try:
                 self.queue.send(self.fd)
-            except OSError as exc:
-                self.note(exc, "Fatal write error on socket transport")
-        self.lose(None)
+            except OSError as broken:
+                self.note(broken, "Fatal write error on socket transport")
+        self.lose(exc)
 
     @property
     def _start_tls_compatible(self):
