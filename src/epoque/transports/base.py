@@ -34,12 +34,14 @@ class BaseTransport(Source):
         "family",
         "loop",
         "lost",
+        "paused",
         "peername",
         "proto",
         "protocol",
         "server",
         "sock",
         "sockname",
+        "started",
     )
 
     max_size = 256 * 1024  # bytes that one receive can bring; the name is asyncio's
@@ -56,6 +58,8 @@ class BaseTransport(Source):
         self.peername = None
         self.sockname = None
         self.extra = None
+        self.started = False
+        self.paused = False
         self.closing = False
         self.lost = 0
 
@@ -70,6 +74,10 @@ class BaseTransport(Source):
         self.owned = True
         if self.server is not None:
             self.server._attach(self)
+
+    def watch(self):
+        """Have `on_ready` called for what is of interest."""
+        self.loop.selector.update(self)
 
     def on_lost(self):
         """Somebody else has closed our descriptor; its number may be anybody's by now, so nothing is sent or closed."""
@@ -102,6 +110,10 @@ class BaseTransport(Source):
             self.extra["socket"] = TransportSocket(self.sock)
         return self.extra["socket"]
 
+    def set_protocol(self, protocol):
+        """Hand the transport to another protocol, from the next event on."""
+        self.protocol = protocol
+
     def get_protocol(self):
         """The protocol, None once the connection has ended."""
         return self.protocol
@@ -118,15 +130,67 @@ class BaseTransport(Source):
             parts.append("closing")
         parts.append(f"fd={self.fd}")
         if self.fd >= 0 and self.loop.usable:
-            read = "polling" if self.interest & READ else "idle"
-            write = "polling" if self.interest & WRITE else "idle"
-            parts.append(f"read={read} write=<{write}, bufsize={self.get_write_buffer_size()}>")
+            parts.append(self.state())
         return f"<{' '.join(parts)}>"
+
+    def state(self):
+        return "polling" if self.interest & (READ | WRITE) else "idle"
 
     def __del__(self):
         if self.owned:
             warnings.warn(f"unclosed transport {self!r}", ResourceWarning, source=self, stacklevel=2)
             self.release()
+
+    # asyncio.ReadTransport; a transport that cannot be read says so.
+
+    def is_reading(self):
+        """Whether data can be received: not paused and not closing."""
+        return not self.closing and not self.paused
+
+    def pause_reading(self):
+        """Give the protocol no more data until `resume_reading`. Without effect when paused or closing."""
+        if self.closing or self.paused:
+            return
+        self.paused = True
+        self.interest &= ~READ
+        if self.loop.debug:
+            debug.logger.debug("%r pauses reading", self)
+
+    def resume_reading(self):
+        """Undo `pause_reading`. Without effect when not paused or closing."""
+        if self.closing or not self.paused:
+            return
+        self.paused = False
+        self.read_on()
+        if self.loop.debug:
+            debug.logger.debug("%r resumes reading", self)
+
+    # The beginning.
+
+    def _start(self, waiter):
+        """Begin: connection_made, then reading, then whoever waits."""
+        try:
+            self.begin()
+        finally:
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+
+    def begin(self):
+        try:
+            interp.call_method(self.context, self.protocol, "connection_made", self)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as exc:
+            self.blame(exc, "connection_made")
+        finally:
+            self.start()
+
+    def start(self):
+        """The protocol knows the transport."""
+        self.started = True
+        self.read_on()
+
+    # The end.
 
     def note(self, exc, message):
         """A broken connection is everyday life: seen in debug mode, and by connection_lost."""
@@ -183,13 +247,14 @@ class BaseTransport(Source):
     def release(self):
         """Give everything back."""
         fd = self.fd
+        owned = self.owned
         self.fd = -1
+        self.owned = False
         self.protocol = None
         if self.sock is not None:
             self.sock.close()
-        elif self.owned:
+        elif owned:
             events.close(fd)
-        self.owned = False
         server = self.server
         if server is not None:
             self.server = None
@@ -233,6 +298,10 @@ class BaseTransport(Source):
 
     # What a kind of transport supplies.
 
+    def read_on(self):
+        """Watch for data, if they are wanted."""
+        raise NotImplementedError
+
     def receive(self):
         """One receive; True if data came."""
         raise NotImplementedError
@@ -240,3 +309,11 @@ class BaseTransport(Source):
     def drop_output(self):
         """Forget what was not sent."""
         raise NotImplementedError
+
+
+def name_of(ask):
+    """A socket's name, or None if it has none."""
+    try:
+        return ask()
+    except OSError:
+        return None
