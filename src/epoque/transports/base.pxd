@@ -34,6 +34,7 @@ cdef class BaseTransport(Source):
     cdef int start(self) except -1
     cdef int note(self, object exc, str message) except -1
     cdef int blame(self, object exc, str name) except -1
+    cdef int report(self, object exc, str message) except -1
     cdef int lose(self, object exc) except -1
     cdef int end(self, object exc, int last) except -1
     @cython.locals(fd=int, owned=bint)

@@ -87,15 +87,15 @@ class BaseTransport(Source):
 
     def get_extra_info(self, name, default=None):
         """``socket``, ``sockname``, ``peername``, or `default`. Names stay known after the connection has ended."""
+        if self.extra is not None and name in self.extra:
+            return self.extra[name]
         if name == "peername":
             return self.peername
         if name == "sockname":
             return self.sockname
         if name == "socket":
             return self.get_socket()
-        if self.extra is None:
-            return default
-        return self.extra.get(name, default)
+        return default
 
     def get_socket(self):
         if self.extra is None:
@@ -199,15 +199,13 @@ class BaseTransport(Source):
 
     def blame(self, exc, name):
         """The protocol failed: report it, and end its connection only."""
-        self.loop.call_exception_handler(
-            {
-                "message": f"Fatal error: protocol.{name}() call failed.",
-                "exception": exc,
-                "transport": self,
-                "protocol": self.protocol,
-            }
-        )
+        self.report(exc, f"Fatal error: protocol.{name}() call failed.")
         self.lose(exc)
+
+    def report(self, exc, message):
+        self.loop.call_exception_handler(
+            {"message": message, "exception": exc, "transport": self, "protocol": self.protocol}
+        )
 
     def lose(self, exc):
         self.end(exc, 0)
@@ -240,10 +238,6 @@ class BaseTransport(Source):
         finally:
             self.release()
 
-    def _force_close(self, exc):
-        """What `asyncio.sslproto` calls when TLS fails: the connection ends with ``connection_lost(exc)``."""
-        self.lose(exc)
-
     def release(self):
         """Give everything back."""
         fd = self.fd
@@ -266,7 +260,27 @@ class BaseTransport(Source):
     def __reduce__(self):
         raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
-    # Names under which asyncio's own transports are inspected.
+    # Names under which asyncio's own transports are inspected and driven.
+
+    def _force_close(self, exc):
+        self.lose(exc)
+
+    def _fatal_error(self, exc, message="Fatal error on transport"):
+        if isinstance(exc, OSError):
+            self.note(exc, message)
+        else:
+            self.report(exc, message)
+        self.lose(exc)
+
+    def _read_ready(self):
+        self.on_ready(READ)
+
+    @property
+    def _extra(self):
+        self.get_socket()  # makes it
+        self.extra.setdefault("sockname", self.sockname)
+        self.extra.setdefault("peername", self.peername)
+        return self.extra
 
     @property
     def _loop(self):
@@ -275,6 +289,10 @@ class BaseTransport(Source):
     @property
     def _protocol(self):
         return self.protocol
+
+    @property
+    def _protocol_connected(self):
+        return True  # there is none without a protocol
 
     @property
     def _server(self):
@@ -287,6 +305,10 @@ class BaseTransport(Source):
     @property
     def _sock_fd(self):
         return self.fd
+
+    @property
+    def _paused(self):
+        return self.paused
 
     @property
     def _closing(self):

@@ -13,6 +13,7 @@ import asyncio
 import functools
 import socket
 import sys
+from collections import deque
 
 from epoque.kernel import datagrams, interp
 from epoque.kernel.masks import DATAGRAMS, HANGUP, READ, WRITE
@@ -325,10 +326,25 @@ class DatagramTransport(WritingTransport):
         if isinstance(exc, OSError):
             self.tell("error_received", (exc,))
             return 0
-        self.loop.call_exception_handler(
-            {"message": message, "exception": exc, "transport": self, "protocol": self.protocol}
-        )
+        self.report(exc, message)
         self.lose(exc)
+
+    # Names of asyncio's own, as in `base`.
+
+    def _sendto_ready(self):
+        self.on_ready(WRITE)
+
+    @property
+    def _address(self):
+        return self.remote
+
+    @property
+    def _buffer(self):
+        return deque(self.queue.as_given())
+
+    @property
+    def _buffer_size(self):
+        return self.unsent()
 
     # The end.
 

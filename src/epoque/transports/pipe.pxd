@@ -48,7 +48,6 @@ cdef class ReadPipeTransport(BaseTransport):
     cdef sockets.Receiver receiver  # the loop's
 
     cdef int end_of_stream(self) except -1
-    cdef int read_failed(self, object exc) except -1
 
 
 @cython.final

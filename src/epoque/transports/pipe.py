@@ -169,6 +169,10 @@ class ReadPipeTransport(BaseTransport):
         return self.extra.get(name, default)
 
     @property
+    def _extra(self):
+        return self.extra
+
+    @property
     def _pipe(self):
         return self.extra["pipe"] if self.fd >= 0 else None
 
@@ -201,7 +205,7 @@ class ReadPipeTransport(BaseTransport):
         try:
             data = pipes.read(self.fd, self.receiver)
         except OSError as exc:
-            self.read_failed(exc)
+            self._fatal_error(exc, "Fatal read error on pipe transport")
             return False
         if data is None:
             return False
@@ -231,14 +235,14 @@ class ReadPipeTransport(BaseTransport):
             self.blame(exc, "eof_received")
         self.lose(None)
 
-    def read_failed(self, exc):
-        message = "Fatal read error on pipe transport"
-        if exc.errno == errno.EIO:  # a terminal that hangs up
+    def _close(self, exc):
+        self.lose(exc)
+
+    def _fatal_error(self, exc, message="Fatal error on pipe transport"):
+        if isinstance(exc, OSError) and exc.errno == errno.EIO:  # a terminal that hangs up
             self.note(exc, message)
         else:
-            self.loop.call_exception_handler(
-                {"message": message, "exception": exc, "transport": self, "protocol": self.protocol}
-            )
+            self.report(exc, message)
         self.lose(exc)
 
     def drop_output(self):
@@ -267,6 +271,10 @@ class WritePipeTransport(ByteTransport):
     def get_extra_info(self, name, default=None):
         """``pipe``, or `default`."""
         return self.extra.get(name, default)
+
+    @property
+    def _extra(self):
+        return self.extra
 
     @property
     def _pipe(self):
@@ -342,8 +350,17 @@ class WritePipeTransport(ByteTransport):
             self.settle()
 
     def write_failed(self, exc):
-        self.note(exc, "Fatal write error on pipe transport")
+        self._fatal_error(exc, "Fatal write error on pipe transport")
+
+    def _read_ready(self):
+        self.on_ready(HANGUP)
+
+    def _close(self, exc=None):
         self.lose(exc)
+
+    @property
+    def _buffer(self):
+        return bytearray().join(self.queue.views())
 
 
 def keeps_boundaries(fd, mode):

@@ -16,6 +16,7 @@ calls cause on the spot (``pause_writing`` out of ``write``).
 import asyncio
 import socket
 from asyncio import constants
+from collections import deque
 
 from epoque.core import debug
 from epoque.kernel import events, interp, sockets
@@ -250,10 +251,6 @@ class StreamTransport(ByteTransport):
     def _sendfile_compatible(self):
         return constants._SendfileMode.TRY_NATIVE
 
-    @property
-    def _protocol_paused(self):
-        return self.flow.paused
-
     def _hold_output(self):
         """Until `_release_output` nobody else writes and nothing is read; what was written before goes first."""
         if self.sending:
@@ -288,6 +285,16 @@ class StreamTransport(ByteTransport):
             self.read_on()
             self.loop.selector.update(self)
             self.finish()
+
+    # Names of asyncio's own, as in `base`.
+
+    @property
+    def _buffer(self):
+        return deque(self.queue.views())
+
+    @property
+    def _eof(self):
+        return self.eof_written
 
     # The end.
 

@@ -20,6 +20,7 @@ cdef class WritingTransport(BaseTransport):
     cdef int flush_now(self) except -1
     cdef int flush_here(self) except -1
     cdef int filled(self) except -1
+    cdef int drained(self) except -1
     cdef int settle(self) except -1
     cdef int finish(self) except -1
     cdef int count_lost_write(self) except -1

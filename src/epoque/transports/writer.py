@@ -112,9 +112,12 @@ class WritingTransport(BaseTransport):
 
     def settle(self):
         """After the loop's own flush: resume the protocol's writing, and end what was to end when all is sent."""
+        self.drained()
+        self.finish()
+
+    def drained(self):
         if self.flow.paused and self.lost == 0:
             self.flow.drained(self.unsent(), self, self.protocol, self.loop, self.context)
-        self.finish()
 
     def finish(self):
         if self.closing and self.lost == 0 and self.unsent() == 0:
@@ -124,6 +127,32 @@ class WritingTransport(BaseTransport):
         if self.lost >= constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES:
             debug.logger.warning("socket.send() raised exception.")
         self.lost += 1
+
+    # Names under which asyncio's own transports are inspected and driven.
+
+    def _write_ready(self):
+        self.on_ready(WRITE)
+
+    def _set_write_buffer_limits(self, high=None, low=None):
+        self.flow.set_limits(high, low)
+
+    def _maybe_pause_protocol(self):
+        self.filled()
+
+    def _maybe_resume_protocol(self):
+        self.drained()
+
+    @property
+    def _high_water(self):
+        return self.flow.high
+
+    @property
+    def _low_water(self):
+        return self.flow.low
+
+    @property
+    def _protocol_paused(self):
+        return self.flow.paused
 
     # What a kind of output supplies.
 
