@@ -45,6 +45,7 @@ COMPILED = [
     "transports.flow",
     "transports.sendqueue",
     "transports.base",
+    "transports.writer",
     "transports.stream",
     "transports.listener",
     "transports.tlsconnection",

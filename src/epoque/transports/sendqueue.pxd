@@ -21,6 +21,7 @@ cdef class SendQueue:
     cpdef object front(self, Py_ssize_t most)
     @cython.locals(whole=Py_ssize_t)
     cpdef int drop(self, Py_ssize_t count) except -1
+    cpdef list views(self)
     cpdef int clear(self) except -1
 
 

@@ -128,7 +128,7 @@ class TLSTransport(TLSConnection):
         if high is None and low is None:
             high = HIGH_WATER
         self.flow.set_limits(high, low)
-        self.flow.filled(self.queue.size, self, self.protocol, self.loop)
+        self.filled()
 
     def get_write_buffer_limits(self):
         """The water marks (low, high), in bytes."""
@@ -193,12 +193,41 @@ class TLSTransport(TLSConnection):
         return self.loop
 
     @property
+    def _ssl_protocol(self):
+        return self  # the protocol of the transport below
+
+    @property
+    def _closed(self):
+        return self.closing
+
+    @property
     def _start_tls_compatible(self):
         return True
 
     @property
     def _sendfile_compatible(self):
         return constants._SendfileMode.FALLBACK
+
+    @property
+    def _extra(self):
+        return {name: self.get_extra_info(name) for name in ("sslcontext", "ssl_object", *FACTS)}
+
+    def _set_write_buffer_limits(self, high=None, low=None):
+        self.flow.set_limits(high, low)
+
+    def _maybe_pause_protocol(self):
+        self.filled()
+
+    def _maybe_resume_protocol(self):
+        self.settle(self.context)
+
+    @property
+    def _high_water(self):
+        return self.flow.high
+
+    @property
+    def _low_water(self):
+        return self.flow.low
 
     @property
     def _protocol_paused(self):

@@ -56,6 +56,7 @@ cdef class TLSConnection(Source):
     cdef int commit(self) except -1
     cdef int ask_for_turn_end(self) except -1
     cdef int progress(self) except -1
+    cdef int filled(self) except -1
     cdef int settle(self, object context) except -1
     @cython.locals(count=Py_ssize_t)
     cdef int pump(self) except -1

@@ -312,6 +312,9 @@ class TLSConnection(Source):
             self.pump()
             if self.flow.paused:
                 self.ask_for_turn_end()
+        self.filled()
+
+    def filled(self):
         self.flow.filled(self.queue.size, self, self.protocol, self.loop)
 
     def ask_for_turn_end(self):
