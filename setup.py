@@ -88,7 +88,10 @@ def source(module: str) -> str:
 def extensions() -> list[Extension]:
     # -g0: with debug information the extension modules are several times larger.
     flags = shlex.split(os.environ.get("EPOQUE_OPT", "-O2 -g0"))
-    return [Extension("epoque." + name, [source(name)], extra_compile_args=flags) for name in COMPILED]
+    return [
+        Extension("epoque." + name, [source(name)], include_dirs=["src/epoque/kernel"], extra_compile_args=flags)
+        for name in COMPILED
+    ]
 
 
 class CleanBuild(build):
@@ -129,7 +132,8 @@ class BuildExtensions(build_ext):
     def build_extensions(self) -> None:
         try:
             self.translate()
-            with Settings(self.build_temp, [ext.extra_compile_args for ext in self.extensions]) as changed:
+            headers = [path.read_text() for path in sorted(Path("src").rglob("*.h"))]
+            with Settings(self.build_temp, [ext.extra_compile_args for ext in self.extensions] + headers) as changed:
                 self.force = self.force or changed
                 super().build_extensions()
         except Exception as error:

@@ -22,6 +22,7 @@ from epoque.core import debug
 from epoque.kernel import events, interp, sockets
 from epoque.kernel.masks import HANGUP, READ, WRITE
 from epoque.transports import base, sendqueue, writer
+from epoque.transports.tlsconnection import TLSConnection
 from epoque.transports.writer import ByteTransport
 
 __all__ = ["StreamTransport", "accepted", "connected"]
@@ -39,6 +40,7 @@ class StreamTransport(ByteTransport):
         "eof_written",
         "receiver",
         "room",
+        "secured",
         "sending",
     )
 
@@ -51,6 +53,7 @@ class StreamTransport(ByteTransport):
         self.sending = False
         self.room = None
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
+        self.secured = isinstance(protocol, TLSConnection)
         self.take_over(fd)
 
     @property
@@ -63,6 +66,7 @@ class StreamTransport(ByteTransport):
         """Hand the connection to another protocol, from the next event on."""
         self.protocol = protocol
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
+        self.secured = isinstance(protocol, TLSConnection)
 
     @property
     def _start_tls_compatible(self):
@@ -90,6 +94,8 @@ class StreamTransport(ByteTransport):
         """One receive; True if data came."""
         if self.buffered:
             return self.receive_into()
+        if self.secured:
+            return self.receive_ciphertext()
         try:
             data = self.receiver.recv(self.fd)
         except OSError as exc:
@@ -102,6 +108,22 @@ class StreamTransport(ByteTransport):
             self.end_of_stream()
             return False
         self.deliver("data_received", data)
+        return True
+
+    def receive_ciphertext(self):
+        """`receive`, without making bytes of it."""
+        try:
+            count = self.receiver.fill(self.fd)
+        except OSError as exc:
+            self.note(exc, "Fatal read error on socket transport")
+            self.lose(exc)
+            return False
+        if count < 0:
+            return False
+        if count == 0:
+            self.end_of_stream()
+            return False
+        self.deliver("_take", self.receiver)
         return True
 
     def receive_into(self):

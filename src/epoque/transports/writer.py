@@ -206,6 +206,17 @@ class ByteTransport(WritingTransport):
             self.interest &= ~WRITE
             self.watch()
 
+    def offer(self, engine):
+        """Send the output of a TLS engine past the queue; False if something is left, which must be written."""
+        if self.queue.size or self.lost or self.interest & WRITE:
+            return False
+        try:
+            return engine.send(self.fd)
+        except OSError as exc:
+            engine.output()
+            self.write_failed(exc)
+            return True
+
     def send_last(self):
         try:
             self.queue.send(self.fd)
