@@ -115,11 +115,12 @@ class WritingTransport(BaseTransport):
 
     def settle(self):
         """After the loop's own flush: resume the protocol's writing, and end what was to end when all is sent."""
-        self.drained()
+        if self.flow.paused:
+            self.drained()
         self.finish()
 
     def drained(self):
-        if self.flow.paused and self.lost == 0:
+        if self.lost == 0:
             self.flow.drained(self.unsent(), self, self.protocol, self.loop, self.context)
 
     def finish(self):
