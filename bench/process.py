@@ -34,6 +34,7 @@ class Child:
         )
         if core is not None:
             os.sched_setaffinity(self._process.pid, {core})
+        self.pid = self._process.pid
         self._watchdog = threading.Timer(limit, self._expire)
         self._watchdog.daemon = True
         self._watchdog.start()

@@ -1,0 +1,35 @@
+"""A server of files: each message is answered by the whole file."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from bench.servers import listen
+from bench.servers.echo import Counting
+
+
+async def sendfile(options: dict[str, Any]) -> str:
+    """With loop.sendfile; `fallback` says whether it may copy instead."""
+    loop = asyncio.get_running_loop()
+
+    class Files(Counting, asyncio.Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.file = open(options["file"], "rb")  # noqa: SIM115 (closed with the connection)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self.file.close()
+
+        def data_received(self, data: bytes) -> None:
+            self.task = loop.create_task(self.answer())
+
+        async def answer(self) -> None:
+            try:
+                await loop.sendfile(self.transport, self.file, fallback=options["fallback"])
+            except BaseException:
+                self.transport.abort()  # or the client would wait in vain
+                raise
+
+    return await listen(options, Files)
