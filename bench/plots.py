@@ -10,7 +10,6 @@ import matplotlib
 matplotlib.use("agg")
 
 import matplotlib.pyplot as plt  # noqa: E402 (the backend comes first)
-from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 from bench.loops import LOOPS  # noqa: E402
@@ -49,7 +48,7 @@ def ratios(results: Results, scenario: str, rows: Sequence[str]) -> Figure | Non
     loops = [name for name in results.present() if name != against]
     if against is None or not loops:
         return None
-    figure, axes = plt.subplots(figsize=(9, 1.2 + 0.2 * len(rows) * (len(loops) + 1)))
+    figure, axes = plt.subplots(figsize=(9, 1.5 + 0.2 * len(rows) * (len(loops) + 1)), layout="constrained")
     for index, loop in enumerate(loops):
         for place, row in enumerate(rows):
             found = results.ratio(row, loop, against)
@@ -66,13 +65,9 @@ def ratios(results: Results, scenario: str, rows: Sequence[str]) -> Figure | Non
     axes.margins(x=0.1)
     axes.set_xlabel(f"ratio to {against} (line); less is better")
     axes.set_title(f"{scenario}: {SCENARIOS[scenario]}", fontsize=10)
-    legend(axes, loops)
-    return figure
-
-
-def legend(axes: Axes, loops: Sequence[str]) -> None:
     handles = [plt.Rectangle((0, 0), 1, 1, color=COLOURS[name]) for name in loops]
-    axes.legend(handles, loops, fontsize=8, frameon=False, loc="best")
+    figure.legend(handles, loops, fontsize=8, frameon=False, loc="outside lower center", ncols=6)
+    return figure
 
 
 def lines(results: Results, row: str) -> list[str]:
@@ -83,7 +78,7 @@ def latency(results: Results, row: str) -> Figure | None:
     """The distribution of the time until the answer, up to the slowest."""
     if row not in results.rows:
         return None
-    figure, axes = plt.subplots(figsize=(7, 4.2))
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for loop in lines(results, row):
         values = [results.median(row, loop, key) or 0.0 for key in QUANTILES]
         axes.plot(list(QUANTILES.values()), values, marker="o", ms=3, color=COLOURS[loop], label=loop)
@@ -99,7 +94,7 @@ def scaling(results: Results, title: str, rows: Sequence[str], quantity: str) ->
     chosen = sorted((getattr(results.rows[row], quantity), row) for row in rows)
     if len(chosen) < 2:
         return None
-    figure, axes = plt.subplots(figsize=(7, 4.2))
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for loop in lines(results, chosen[0][1]):
         points = [(value, y) for value, row in chosen if (y := results.median(row, loop)) is not None]
         axes.plot(*zip(*points, strict=True), marker="o", ms=3, color=COLOURS[loop], label=loop)
@@ -131,7 +126,6 @@ def draw(document: Document, directory: Path) -> list[Path]:
         for name, figure in pictures(results):
             if figure is None:
                 continue
-            figure.tight_layout()
             for kind in ("png", "svg"):
                 figure.savefig(place / f"{name}.{kind}", dpi=110, metadata={"Date": None} if kind == "svg" else None)
             plt.close(figure)

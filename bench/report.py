@@ -170,7 +170,7 @@ def notes(results: Results) -> list[str]:
     if delay is not None and delay > BUSY:
         lines.append(f"NOISY: the measured processes waited {delay:.0%} of their time for a core others were using")
     lines += [f"{row}, {loop}: {reason}" for (row, loop), reason in sorted(results.failures.items())]
-    return lines
+    return lines + results.remarks
 
 
 def show(console: Console, document: Document) -> None:

@@ -41,6 +41,7 @@ class Results:
     samples: dict[tuple[str, str], dict[int, dict[str, float]]] = field(default_factory=dict)
     calls: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)  # system calls an operation
     failures: dict[tuple[str, str], str] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
 
     def add(self, row: str, loop: str, round_: int, sample: dict[str, float]) -> None:
         self.samples.setdefault((row, loop), {})[round_] = sample
@@ -93,12 +94,13 @@ class Results:
             for row, loop in keys
         ]
         rows = {name: asdict(about) for name, about in self.rows.items()}
-        return {"python": self.python, "loops": self.loops, "rows": rows, "results": cells}
+        top = {"python": self.python, "loops": self.loops, "remarks": self.remarks}
+        return {**top, "rows": rows, "results": cells}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Results:
         rows = {name: About(**{**about, "limits": tuple(about["limits"])}) for name, about in plain["rows"].items()}
-        results = cls(plain["python"], plain["loops"], rows)
+        results = cls(plain["python"], plain["loops"], rows, remarks=plain["remarks"])
         for cell in plain["results"]:
             key = cell["row"], cell["loop"]
             if cell["samples"]:

@@ -88,7 +88,7 @@ def count(results: Results, setting: Setting, row: Row, loop: str) -> None:
     try:
         calls = row.syscalls(setting, loop)
     except Failed as failure:
-        results.failures[row.name, loop] = f"system calls: {failure}"
+        results.remarks.append(f"{row.name}, {loop}: system calls not counted: {failure}")
     else:
         if calls:
             results.calls[row.name, loop] = calls

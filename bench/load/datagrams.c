@@ -145,7 +145,9 @@ static void serve(int answering)
     watch(epoll, EPOLL_CTL_ADD, STDIN_FILENO, EPOLLIN, NULL);
     printf("{\"address\": \"%d\"}\n", ntohs(((struct sockaddr_in *)&name)->sin_port));
     fflush(stdout);
-    while (epoll_wait(epoll, &event, 1, -1) > 0) {
+    for (;;) {
+        if (epoll_wait(epoll, &event, 1, -1) != 1) /* a debugger came */
+            continue;
         if (!event.data.ptr) {
             control();
             continue;

@@ -34,7 +34,7 @@ class Inside(Row):
     unit: str = "µs"
 
     def measure(self, setting: Setting, loop: str) -> dict[str, float]:
-        env, limit = environment(loop), 30 + 20 * setting.seconds
+        env, limit = environment(loop), setting.limit
         with contextlib.ExitStack() as stack:
             address = ""
             if self.peer:

@@ -35,7 +35,10 @@ class IdleMemory(Row):
         allow_descriptors(count + FIRST + 100)
         options = {"address": "0", "traced": self.kind == "traced"} | (certificate() if self.tls else {})
         argv = [setting.python, "-m", "bench.server", "echo.protocol", loop, json.dumps(options)]
-        with Child(argv, setting.cores.measured, environment(loop), 60) as server, contextlib.ExitStack() as opened:
+        with (
+            Child(argv, setting.cores.measured, environment(loop), setting.limit) as server,
+            contextlib.ExitStack() as opened,
+        ):
             port = int(server.read()["address"])
             context = client_context() if self.tls else None
             before = connect(opened, context, server, port, 0, FIRST)
@@ -55,11 +58,14 @@ def client_context() -> ssl.SSLContext:
 def connect(
     opened: contextlib.ExitStack, context: ssl.SSLContext | None, server: Child, port: int, have: int, more: int
 ) -> dict[str, float]:
-    """Open *more* connections, wait until the server has them all, and give its memory then."""
-    for _ in range(more):
-        client = socket.create_connection(("127.0.0.1", port))
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-        opened.enter_context(context.wrap_socket(client) if context else client)
+    """Open *more* connections, wait until the server has them all, and give its memory then. Raises Failed."""
+    try:
+        for _ in range(more):
+            client = socket.create_connection(("127.0.0.1", port))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            opened.enter_context(context.wrap_socket(client) if context else client)
+    except OSError as error:
+        raise Failed(f"client: {error}") from None
     while True:
         found: dict[str, float] = server.ask("memory")
         if found["connections"] >= have + more:

@@ -19,6 +19,11 @@ class Setting:
     quick: bool  # does it work? Nothing needs to be sound
     scratch: Path
 
+    @property
+    def limit(self) -> float:
+        """Seconds after which a child hangs."""
+        return (10 if self.quick else 40) + 10 * self.seconds
+
 
 @dataclass(frozen=True, kw_only=True)
 class Row(ABC):

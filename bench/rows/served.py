@@ -44,7 +44,7 @@ class Served(Row):
         """Server and load generator, both warmed up, nothing under way."""
         address = str(setting.scratch / "socket") if self.unix else "0"
         options = {"address": address} | (certificate() if self.tls else {}) | self.options
-        limit, env = 30 + 10 * setting.seconds, environment(loop)
+        limit, env = setting.limit, environment(loop)
         if loop == LIMIT:
             argv = [program(self.limit[0]), *self.limit[1:], *(f"{key}={value}" for key, value in options.items())]
         else:
