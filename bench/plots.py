@@ -11,6 +11,7 @@ matplotlib.use("agg")
 
 import matplotlib.pyplot as plt  # noqa: E402 (the backend comes first)
 from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.ticker import LogLocator, NullFormatter  # noqa: E402
 
 from bench.loops import LOOPS  # noqa: E402
 from bench.results import Document, Results, scenarios  # noqa: E402
@@ -56,14 +57,19 @@ def ratios(results: Results, scenario: str, rows: Sequence[str]) -> Figure | Non
                 continue
             y = place * (len(loops) + 1) + index
             error = [[max(0.0, found.value - found.low)], [max(0.0, found.high - found.value)]]
-            axes.barh(y, found.value, color=COLOURS[loop], xerr=error, error_kw={"lw": 0.8})
-            axes.annotate(f" {found.value:.2f}", (max(found.high, found.value), y), va="center", fontsize=7)
+            axes.barh(y, found.value - 1, left=1, color=COLOURS[loop], xerr=error, error_kw={"lw": 0.8})
+            end = max(found.high, found.value, 1)
+            axes.annotate(f" {found.value:.2f}", (end, y), va="center", fontsize=7)
     axes.axvline(1, color=COLOURS[against], lw=1.5)
     axes.set_yticks([place * (len(loops) + 1) + (len(loops) - 1) / 2 for place in range(len(rows))])
     axes.set_yticklabels([row.partition("/")[2] for row in rows])
     axes.invert_yaxis()
+    axes.set_xscale("log")
     axes.margins(x=0.1)
-    axes.set_xlabel(f"ratio to {against} (line); less is better")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel(f"ratio to {against} (line), logarithmic; left of it is better")
     axes.set_title(f"{scenario}: {SCENARIOS[scenario]}", fontsize=10)
     handles = [plt.Rectangle((0, 0), 1, 1, color=COLOURS[name]) for name in loops]
     figure.legend(handles, loops, fontsize=8, frameon=False, loc="outside lower center", ncols=6)
@@ -99,6 +105,8 @@ def scaling(results: Results, title: str, rows: Sequence[str], quantity: str) ->
         points = [(value, y) for value, row in chosen if (y := results.median(row, loop)) is not None]
         axes.plot(*zip(*points, strict=True), marker="o", ms=3, color=COLOURS[loop], label=loop)
     axes.set(xscale="log", yscale="log", xlabel=UNITS[quantity], ylabel="server CPU a request, µs")
+    axes.set_xticks([value for value, _ in chosen], [f"{value:,}" for value, _ in chosen])
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize=8, frameon=False)

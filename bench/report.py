@@ -18,7 +18,7 @@ from bench.scenarios import SCENARIOS
 from bench.stats import geometric_mean, spread
 
 BASES = ("asyncio", "uvloop")
-STYLES = {"kept": "green", "MISSED": "bold red", "not measured": "yellow"}
+STYLES = {"kept": "green", "MISSED": "bold red"}
 BUSY = 0.01  # share of its time a measured process may wait for its core before the report warns
 # Key of a sample, its title (microseconds where it says no more), and how it is written.
 DETAILS = {
@@ -61,6 +61,8 @@ def promised(results: Results, row: str, loop: str) -> str:
     cells = []
     for floor in floors.of(results, row, loop):
         verdict = floor.verdict(results)
+        if verdict == "not measured":
+            continue
         cells.append(f"{floor.promise()} [{STYLES[verdict]}]{verdict}[/]")
     return "\n".join(cells)
 

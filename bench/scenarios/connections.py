@@ -54,9 +54,9 @@ ROWS = (
     ),
     IdleMemory(
         name="connections/idle_memory_python",
-        what="the part that Python's allocators gave out (tracemalloc)",
+        what="the part that Python's allocators gave out (tracemalloc), of 2,000",
         kind="traced",
-        count=10_000,
+        count=2_000,
     ),
     IdleMemory(
         name="connections/idle_memory_tls",
