@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import baseline, floors, machine, native, report, scenarios
+from bench import baseline, floors, machine, markdown, native, report, scenarios
 from bench.loops import LOOPS
 from bench.results import Document, Results
 from bench.rows.row import Setting
@@ -46,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     add("--no-syscalls", action="store_true", help="leave out the pass that counts system calls with strace")
     add("--json", type=Path, metavar="FILE", help="write every sample there")
     add("--plot", type=Path, metavar="DIR", help="draw PNG and SVG pictures there")
+    add("--markdown", type=Path, metavar="FILE", help="write a page with tables, and the pictures of --plot, there")
     add("--from", type=Path, metavar="FILE", dest="source", help="report an earlier --json instead of measuring")
     add("--baseline", type=Path, metavar="FILE", help="exit with 1 if ours got slower than in that earlier --json")
     add("--floors", action="store_true", help="exit with 1 if a promised ratio of the measured rows is not kept")
@@ -114,10 +115,13 @@ def main(argv: list[str] | None = None) -> int:
     if options.json:
         document.write(options.json)
     report.show(console, document)
+    pictures = []
     if options.plot:
-        from bench import plots
+        from bench import plots  # needs matplotlib, and takes a second to import
 
-        console.print("pictures: " + ", ".join(path.name for path in plots.draw(document, options.plot)))
+        pictures = plots.draw(document, options.plot)
+    if options.markdown:
+        markdown.write(document, pictures, options.markdown)
     faults = [line for results in document.results for line in broken(results)]
     if options.floors:
         faults += floors.missed(document)
