@@ -45,7 +45,7 @@ FLOORS = (
 )
 
 
-def of(results: Results, row: str, loop: str) -> list[Floor]:
+def of(row: str, loop: str) -> list[Floor]:
     """The floors of one cell of the report."""
     return [floor for floor in FLOORS if (floor.row, floor.loop) == (row, loop)]
 

@@ -19,7 +19,9 @@ def line(cells: Sequence[str]) -> str:
 
 def ratio(results: Results, row: str, loop: str, against: str | None) -> str:
     found = results.ratio(row, loop, against) if against else None
-    return f"{found.value:.2f} ({found.low:.2f}–{found.high:.2f})" if found else ""
+    if found is None:
+        return ""
+    return f"{found.value:.2f}" + (f" ({found.low:.2f}–{found.high:.2f})" if found.low < found.high else "")
 
 
 def cell(results: Results, row: str, loop: str) -> str:

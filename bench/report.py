@@ -59,7 +59,7 @@ def against_best(results: Results, row: str, loop: str) -> str:
 
 def promised(results: Results, row: str, loop: str) -> str:
     cells = []
-    for floor in floors.of(results, row, loop):
+    for floor in floors.of(row, loop):
         verdict = floor.verdict(results)
         if verdict == "not measured":
             continue
@@ -94,7 +94,7 @@ class Columns:
         self.limit = any(results.rows[row].limits for row in rows)
         self.details = [key for key in DETAILS if key in has]
         self.calls = any(cell in results.calls for cell in cells)
-        self.floors = any(floors.of(results, *cell) for cell in cells)
+        self.floors = any(floors.of(*cell) for cell in cells)
 
     def titles(self) -> list[str]:
         titles = [f"× {base}" for base in self.bases]
