@@ -57,8 +57,12 @@ class Served(Row):
             if self.message:
                 chosen.append(f"size={self.message}")
             with Child([program(name), *chosen], setting.cores.other, env, limit) as load:
-                load.read()
-                yield server, load
+                try:
+                    load.read()
+                    yield server, load
+                except Failed as failure:
+                    why = server.complaint()
+                    raise Failed(f"{failure}; the server: {why}" if why else str(failure)) from None
 
     def measure(self, setting: Setting, loop: str) -> dict[str, float]:
         with self.running(setting, loop) as (server, load):

@@ -33,13 +33,12 @@ class File(Served):
         self.options.update(directory=str(directory), file=str(file))
 
 
-def sendfile(name: str, size: int, fallback: bool = False) -> File:
+def sendfile(name: str, size: int) -> File:
     return File(
         name=f"files/{name}",
-        what=f"loop.sendfile of {size // KIB:,} KiB{', copying allowed' if fallback else ''}, 8 connections",
+        what=f"loop.sendfile of {size // KIB:,} KiB, 8 connections",
         server="files.sendfile",
         load=("exchange", "kind=fixed", f"answer={size}"),
-        options={"fallback": fallback},
         message=64,
         connections=8,
         size=size,

@@ -10,7 +10,7 @@ from bench.servers.echo import Counting
 
 
 async def sendfile(options: dict[str, Any]) -> str:
-    """With loop.sendfile; `fallback` says whether it may copy instead."""
+    """With loop.sendfile, which may copy where the kernel cannot."""
     loop = asyncio.get_running_loop()
 
     class Files(Counting, asyncio.Protocol):
@@ -27,7 +27,7 @@ async def sendfile(options: dict[str, Any]) -> str:
 
         async def answer(self) -> None:
             try:
-                await loop.sendfile(self.transport, self.file, fallback=options["fallback"])
+                await loop.sendfile(self.transport, self.file)
             except BaseException:
                 self.transport.abort()  # or the client would wait in vain
                 raise

@@ -66,10 +66,11 @@ def reader(loop: asyncio.AbstractEventLoop, size: int) -> float:
         left, right = pair()
         add, remove = loop.add_reader, loop.remove_reader
         with left, right:
+            fd = left.fileno()
             start = perf_counter()
             for _ in range(size):
-                add(left, nothing)
-                remove(left)
+                add(fd, nothing)
+                remove(fd)
             return perf_counter() - start
 
     return loop.run_until_complete(main())
