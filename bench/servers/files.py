@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any
 
 from bench.servers import listen
@@ -28,8 +29,8 @@ async def sendfile(options: dict[str, Any]) -> str:
         async def answer(self) -> None:
             try:
                 await loop.sendfile(self.transport, self.file)
-            except BaseException:
+            except Exception as error:
+                print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
                 self.transport.abort()  # or the client would wait in vain
-                raise
 
     return await listen(options, Files)
