@@ -55,6 +55,7 @@ def page(document: Document, pictures: Sequence[Path], beside: Path) -> Iterator
         yield f"- {key}: {value}"
     for results in document.results:
         yield f"\n## {results.python.split(' (')[0]}\n"
+        yield "- with " + ", ".join(f"{name} {version}" for name, version in results.libraries.items())
         for name, found in results.loops.items():
             yield f"- {name}: {found.get('version') or found['error']}"
         for scenario, rows in scenarios(results.rows).items():

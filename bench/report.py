@@ -160,7 +160,13 @@ def header(document: Document, results: Results) -> Table:
     loops = {name: found.get("version") or found["error"] for name, found in results.loops.items()}
     run = document.run
     how = f"{run['date']}: {run['rounds']} rounds of {run['seconds']:g} s, {run['took']} s in all"
-    lines = {**document.machine, "python": results.python, "run": how + (", QUICK: not sound" * run["quick"])}
+    libraries = ", ".join(f"{name} {version}" for name, version in results.libraries.items())
+    lines = {
+        **document.machine,
+        "python": results.python,
+        "libraries": libraries,
+        "run": how + (", QUICK: not sound" * run["quick"]),
+    }
     for key, value in {**lines, "loops": "\n".join(f"{name} {text}" for name, text in loops.items())}.items():
         top.add_row(f"[bold]{key}[/]", escape(value))
     return top

@@ -36,6 +36,7 @@ class Results:
     """One run on one interpreter. Samples by row, loop and round; a failure takes the place of further samples."""
 
     python: str
+    libraries: dict[str, str]  # versions
     loops: dict[str, dict[str, str]]  # `version` or `error` of each
     rows: dict[str, About]
     samples: dict[tuple[str, str], dict[int, dict[str, float]]] = field(default_factory=dict)
@@ -94,13 +95,13 @@ class Results:
             for row, loop in keys
         ]
         rows = {name: asdict(about) for name, about in self.rows.items()}
-        top = {"python": self.python, "loops": self.loops, "remarks": self.remarks}
+        top = {"python": self.python, "libraries": self.libraries, "loops": self.loops, "remarks": self.remarks}
         return {**top, "rows": rows, "results": cells}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Results:
         rows = {name: About(**{**about, "limits": tuple(about["limits"])}) for name, about in plain["rows"].items()}
-        results = cls(plain["python"], plain["loops"], rows, remarks=plain["remarks"])
+        results = cls(plain["python"], plain["libraries"], plain["loops"], rows, remarks=plain["remarks"])
         for cell in plain["results"]:
             key = cell["row"], cell["loop"]
             if cell["samples"]:

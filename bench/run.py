@@ -27,10 +27,11 @@ def probe(setting: Setting, names: Sequence[str]) -> dict[str, dict[str, str]]:
     return found
 
 
-def version(setting: Setting) -> str:
-    script = "import json, platform, sys; print(json.dumps(platform.python_implementation() + ' ' + sys.version))"
-    with Child([setting.python, "-c", script], None, environment(""), 20) as child:
-        return f"{child.read().splitlines()[0]} ({setting.python})"
+def about(setting: Setting) -> tuple[str, dict[str, str]]:
+    """The interpreter, and the versions of what it measures with."""
+    with Child([setting.python, "-m", "bench.libraries"], None, environment(""), 20) as child:
+        found = child.read()
+    return f"{found['python']} ({setting.python})", found["libraries"]
 
 
 def progress_bar() -> Progress:
@@ -50,7 +51,9 @@ def progress_bar() -> Progress:
 
 def run(setting: Setting, rows: Sequence[Row], loops: Sequence[str], rounds: int, count_calls: bool) -> Results:
     """All rounds: each goes through the rows, and through the loops of a row in a random order."""
-    results = Results(version(setting), probe(setting, loops), {row.name: About.of(row) for row in rows})
+    python, libraries = about(setting)
+    described = {row.name: About.of(row) for row in rows}
+    results = Results(python, libraries, probe(setting, loops), described)
     total = sum(len(results.measured(row.name)) for row in rows)
     with progress_bar() as progress:
         for round_ in range(rounds):
