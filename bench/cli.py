@@ -19,7 +19,7 @@ from bench.rows.row import Setting
 from bench.run import run
 
 DEFAULT = "asyncio,uvloop,epoque"
-SECONDS, QUICK_SECONDS = 0.25, 0.03
+SECONDS, QUICK_SECONDS = 0.2, 0.03
 
 
 def parser() -> argparse.ArgumentParser:
