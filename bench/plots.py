@@ -65,7 +65,7 @@ def ratios(results: Results, scenario: str, rows: Sequence[str]) -> Figure | Non
     axes.set_yticklabels([row.partition("/")[2] for row in rows])
     axes.invert_yaxis()
     axes.set_xscale("log")
-    axes.margins(x=0.1)
+    axes.margins(x=0.1, y=0.01)
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
