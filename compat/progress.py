@@ -15,7 +15,7 @@ from .runner import Event, Show
 def progress(title: str, total: int) -> Iterator[Show]:
     """Gives a function to call with each event of the workers.  Shows nothing where standard error is no terminal."""
     columns = (
-        TextColumn("{task.description:10}"),
+        TextColumn("{task.description:30}"),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

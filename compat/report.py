@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,12 +15,17 @@ NAMES_SHOWN = 8  # of the known tests under one reason; the JSON file has all
 
 
 def report(comparison: Comparison, console: Console) -> None:
-    console.print(f"[bold]{comparison.suite.name}[/]: {escape(comparison.suite.title)}", highlight=False)
+    title = f"{comparison.suite.title} {comparison.suite.version}".strip()
+    console.print(f"\n[bold]{comparison.suite.name}[/]: {escape(title)}", highlight=False)
     console.print(_table(comparison))
     apart = Counter(comparison.left_out.values()).total()
-    console.print(
-        f"left out by name: {apart}; make no event loop, so say nothing about one: {len(comparison.off_loop)}"
-    )
+    console.print(f"left out by name: {apart}; use no event loop, so say nothing about one: {len(comparison.off_loop)}")
+    if not comparison.pointed:
+        console.print(f"[bold red]no test ran on {comparison.options.loop}: the suite is not pointed at it[/]")
+    elif elsewhere := comparison.elsewhere:
+        console.print(f"passed without using {comparison.options.loop}: {len(elsewhere)}")
+        for test in elsewhere[:NAMES_SHOWN]:
+            console.print(f"        {escape(test)}", soft_wrap=True, highlight=False)
     for loop, results in comparison.results.items():
         for note in results.notes:
             console.print(f"{loop}: {escape(note)}", style="yellow")
@@ -28,12 +34,48 @@ def report(comparison: Comparison, console: Console) -> None:
     if unknown:
         console.print(f"\n[bold red]{len(unknown)} pass on asyncio and not on {comparison.options.loop}[/]")
         _causes(unknown, console)
+    if comparison.flaky:
+        console.print(f"\n[bold]{len(comparison.flaky)} flaky: they fail on asyncio too, if only run often[/]")
+        _causes(comparison.flaky, console)
     known = [item for item in comparison.differences if item.known]
     if known:
         console.print(f"\n[bold]{len(known)} known differences[/]")
         _known(known, console)
     for entry in comparison.outdated:
         console.print(f"no longer a difference, delete it from the list: {escape(entry)}", style="yellow")
+
+
+COLUMNS = ("suite", "version", "", "passed", "failed", "skipped", "known", "flaky", "differences")
+
+
+def rows(comparisons: list[Comparison]) -> Iterator[tuple[str, ...]]:
+    """The last table: for each suite a row for asyncio, and one for the loop with what differs."""
+    for comparison in comparisons:
+        for loop, results in comparison.results.items():
+            outcomes = results.outcomes.values()
+            passed = sum(outcome.passed for outcome in outcomes)
+            failed = sum(outcome.failed for outcome in outcomes)
+            counts = [str(number) for number in (passed, failed, len(outcomes) - passed - failed)]
+            groups = (comparison.differences, comparison.flaky, comparison.unknown)
+            known = len(groups[0]) - len(groups[1]) - len(groups[2])
+            more = [str(known), str(len(groups[1])), str(len(groups[2]))] if loop != "asyncio" else [""] * 3
+            name, version = (comparison.suite.name, comparison.suite.version) if loop == "asyncio" else ("", "")
+            yield (name, version, results.about, *counts, *more)
+
+
+def summary(comparisons: list[Comparison]) -> Table:
+    table = Table(*COLUMNS[:3])
+    for column in COLUMNS[3:]:
+        table.add_column(column, justify="right")
+    for row in rows(comparisons):
+        table.add_row(*row)
+    return table
+
+
+def markdown(comparisons: list[Comparison]) -> str:
+    """The same table for a README, with suites by name on one line each."""
+    lines = [COLUMNS, ["---"] * 3 + ["---:"] * (len(COLUMNS) - 3), *rows(comparisons)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _table(comparison: Comparison) -> Table:
@@ -61,7 +103,7 @@ def _oracle_failures(comparison: Comparison, console: Console) -> None:
     if failed:
         console.print(f"\n[bold]{len(failed)} do not pass on asyncio here, so say nothing about another loop[/]")
     for outcome in failed:
-        console.print(f"  {outcome.test}  {escape(outcome.group)}", soft_wrap=True)
+        console.print(f"  {escape(outcome.test)}  {escape(outcome.group)}", soft_wrap=True)
 
 
 def _causes(differences: list[Difference], console: Console) -> None:
@@ -71,7 +113,11 @@ def _causes(differences: list[Difference], console: Console) -> None:
     for cause, items in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         console.print(f"[red]{len(items):4}[/]  {escape(cause)}", soft_wrap=True, highlight=False)
         for item in items:
-            console.print(f"        {item.test}  [dim]{item.outcome.where}[/]", soft_wrap=True, highlight=False)
+            console.print(
+                f"        {escape(item.test)}  [dim]{item.outcome.where}  {item.history}[/]",
+                soft_wrap=True,
+                highlight=False,
+            )
 
 
 def _known(differences: list[Difference], console: Console) -> None:
@@ -81,6 +127,6 @@ def _known(differences: list[Difference], console: Console) -> None:
     for reason, tests in sorted(groups.items(), key=lambda pair: -len(pair[1])):
         console.print(f"{len(tests):4}  {escape(reason)}", soft_wrap=True, highlight=False)
         for test in tests[:NAMES_SHOWN]:
-            console.print(f"        {test}", soft_wrap=True, highlight=False)
+            console.print(f"        {escape(test)}", soft_wrap=True, highlight=False)
         if len(tests) > NAMES_SHOWN:
             console.print(f"        and {len(tests) - NAMES_SHOWN} more", highlight=False)
