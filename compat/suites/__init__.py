@@ -9,5 +9,11 @@ from .suite import Suite
 NAMES = (
     "cpython",
     "aiohttp",
+    "uvloop",
+    "anyio",
+    "uvicorn",
+    "httpcore",
+    "httpx",
+    "starlette",
 )
 SUITES: dict[str, Suite] = {name: import_module(f"{__name__}.{name}").SUITE for name in NAMES}

@@ -26,5 +26,6 @@ SUITE = Project(
         "zlib-ng",
     ),
     hidden=("aiohttp",),
+    plugins=("blockbuster",),
     arguments=("-m", "not dev_mode and not autobahn and not internal", "--ignore-glob=tests/test_benchmarks_*"),
 )
