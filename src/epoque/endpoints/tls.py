@@ -143,7 +143,8 @@ async def start_tls(
 ) -> asyncio.Transport:
     """Upgrade a connection to TLS and return the transport that takes the old one's place for the protocol.
 
-    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails.
+    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails. As in asyncio, the
+    answer is None if the old transport was closed before: programs look for that.
     """
     if ssl is None:
         raise RuntimeError("Python ssl module is not available")
@@ -164,7 +165,6 @@ async def start_tls(
         shutdown_timeout=ssl_shutdown_timeout,
         call_connection_made=False,
     )
-    secured = engine.transport
     # No byte may reach the engine before connection_made(), which waits for its turn.
     stream.pause_reading()
     stream.set_protocol(engine)
@@ -178,7 +178,7 @@ async def start_tls(
         started.cancel()
         resumed.cancel()
         raise
-    return secured
+    return engine.transport
 
 
 def _take_unread(protocol: asyncio.BaseProtocol) -> bytes:
