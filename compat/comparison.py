@@ -74,7 +74,8 @@ class Comparison:
     @property
     def pointed(self) -> bool:
         """Did the loop under test run at all?"""
-        return any(outcome.loops for outcome in self.results[self.options.loop].outcomes.values())
+        outcomes = self.results[self.options.loop].outcomes.values()
+        return any(outcome.loops for outcome in outcomes) or bool(self.options.pattern and not outcomes)
 
     @property
     def ok(self) -> bool:

@@ -1,4 +1,4 @@
-"""What is shown while a suite runs: a bar and the test that runs now; where there is no terminal, lines now and then."""
+"""What is shown while a suite runs: a bar and the test that runs now; without a terminal, lines now and then."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from .comparison import Comparison, Difference
+from .runner import Results
 
 NAMES_SHOWN = 8  # of the known tests under one reason; the JSON file has all
 
@@ -45,37 +45,42 @@ def report(comparison: Comparison, console: Console) -> None:
         console.print(f"no longer a difference, delete it from the list: {escape(entry)}", style="yellow")
 
 
-COLUMNS = ("suite", "version", "", "passed", "failed", "skipped", "known", "flaky", "differences")
-
-
-def rows(comparisons: list[Comparison]) -> Iterator[tuple[str, ...]]:
-    """The last table: for each suite a row for asyncio, and one for the loop with what differs."""
-    for comparison in comparisons:
-        for loop, results in comparison.results.items():
-            outcomes = results.outcomes.values()
-            passed = sum(outcome.passed for outcome in outcomes)
-            failed = sum(outcome.failed for outcome in outcomes)
-            counts = [str(number) for number in (passed, failed, len(outcomes) - passed - failed)]
-            groups = (comparison.differences, comparison.flaky, comparison.unknown)
-            known = len(groups[0]) - len(groups[1]) - len(groups[2])
-            more = [str(known), str(len(groups[1])), str(len(groups[2]))] if loop != "asyncio" else [""] * 3
-            name, version = (comparison.suite.name, comparison.suite.version) if loop == "asyncio" else ("", "")
-            yield (name, version, results.about, *counts, *more)
-
-
 def summary(comparisons: list[Comparison]) -> Table:
-    table = Table(*COLUMNS[:3])
-    for column in COLUMNS[3:]:
-        table.add_column(column, justify="right")
-    for row in rows(comparisons):
+    """The last table: one row per suite."""
+    head, *rows = _summary(comparisons)
+    table = Table(title="passed / failed / skipped", title_justify="left")
+    for index, name in enumerate(head):
+        table.add_column(name, justify="left" if index < 2 else "right", no_wrap=True)
+    for row in rows:
         table.add_row(*row)
     return table
 
 
 def markdown(comparisons: list[Comparison]) -> str:
-    """The same table for a README, with suites by name on one line each."""
-    lines = [COLUMNS, ["---"] * 3 + ["---:"] * (len(COLUMNS) - 3), *rows(comparisons)]
+    """The same table for a README."""
+    head, *rows = _summary(comparisons)
+    lines = [head, ["---" if index < 2 else "---:" for index in range(len(head))], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _summary(comparisons: list[Comparison]) -> list[list[str]]:
+    about: dict[str, str] = {}
+    for comparison in comparisons:
+        about.update({loop: results.about for loop, results in comparison.results.items() if results.about})
+    lines = [["suite", "version", *about.values(), "known", "flaky", "differences"]]
+    for comparison in comparisons:
+        unknown, flaky = len(comparison.unknown), len(comparison.flaky)
+        known = len(comparison.differences) - unknown - flaky
+        counts = [_counts(results) for results in comparison.results.values()]
+        lines.append([comparison.suite.name, comparison.suite.version, *counts, *map(str, (known, flaky, unknown))])
+    return lines
+
+
+def _counts(results: Results) -> str:
+    outcomes = results.outcomes.values()
+    passed = sum(outcome.passed for outcome in outcomes)
+    failed = sum(outcome.failed for outcome in outcomes)
+    return f"{passed} / {failed} / {len(outcomes) - passed - failed}"
 
 
 def _table(comparison: Comparison) -> Table:

@@ -8,6 +8,6 @@ SUITE = Project(
     name="httpx",
     version="0.28.1",
     extras="brotli,cli,http2,socks,zstd",
-    requirements=("pytest<9", "chardet", "trio", "trustme", "uvicorn", "cryptography"),
+    requirements=("pytest<9", "chardet<6", "click<8.2", "trio", "trustme", "uvicorn", "cryptography"),
     arguments=("-k", "not trio", "-m", "not network"),
 )

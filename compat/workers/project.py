@@ -6,6 +6,7 @@ by blanks) on the pipe FD; with `run` it reads node ids (a JSON list) from stand
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -49,7 +50,11 @@ def main(loop: str, fd: str, command: str, paths: str, *arguments: str) -> None:
 
 
 def _forget_checkout() -> None:
-    """Nothing of the checkout but this package and what the loop needs: it has a `tests` package too."""
+    """Nothing of the checkout but this package and what the loop needs: it has a `tests` package too.
+
+    Children that multiprocessing spawns import the main module again: it shall be what it is in `python -m pytest`.
+    """
+    sys.modules["__main__"].__spec__ = importlib.util.find_spec("pytest.__main__")
     sys.path[:] = [entry for entry in sys.path if entry != CHECKOUT]
     kept = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", CHECKOUT)]
     os.environ["PYTHONPATH"] = os.pathsep.join(kept)
