@@ -14,5 +14,8 @@ SUITE = Project(
     requirements=("aiohttp", "psutil", "pyOpenSSL", "Cython", "setuptools"),
     hidden=("uvloop",),
     plugins=("uvloop",),
-    arguments=("--ignore=tests/test_sourcecode.py",),  # flake8 and mypy over uvloop's source
+    arguments=(
+        "--capture=no",  # a test redirects standard output itself
+        "--ignore=tests/test_sourcecode.py",  # flake8 and mypy over the source
+    ),
 )

@@ -7,6 +7,6 @@ import asyncio
 import uvloop
 from uvloop import _testbase
 
-uvloop.new_event_loop = asyncio.new_event_loop
+uvloop.new_event_loop = lambda: asyncio.SelectorEventLoop()
 _testbase.UVTestCase.new_loop = lambda self: asyncio.new_event_loop()
 _testbase.UVTestCase.new_policy = lambda self: asyncio.DefaultEventLoopPolicy()

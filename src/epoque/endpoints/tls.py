@@ -61,9 +61,10 @@ class Engine(sslproto.SSLProtocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         """Keep the addresses for get_extra_info(), which answers from the stream as long as there is one."""
         state: Any = self
-        if state._transport is not None:
+        stream = state._transport
+        if stream is not None and getattr(stream, "_ssl_protocol", stream) is not None:  # else TLS in TLS: it has gone
             for name in ("sockname", "peername"):
-                state._extra[name] = state._transport.get_extra_info(name)
+                state._extra[name] = stream.get_extra_info(name)
         super().connection_lost(exc)
 
     def resume_writing(self) -> None:
