@@ -138,7 +138,7 @@ class _Run:
         known = lists.read("known", suite.name) if options.loop == "epoque" else []
         differences = _differences(oracle, results[options.loop], known)
         self.repeat(differences)
-        outdated = [] if options.pattern else _outdated(known, differences, list(oracle.outcomes))
+        outdated = [] if options.pattern else _outdated(known, results[options.loop])
         return Comparison(suite, options, left_out, off_loop, results, differences, outdated)
 
     def run(self, loop: str, tests: list[str], what: str = "") -> runner.Results:
@@ -172,11 +172,11 @@ def _differences(oracle: runner.Results, other: runner.Results, known: list[list
     return found
 
 
-def _outdated(known: list[lists.Entry], differences: list[Difference], tests: list[str]) -> list[str]:
-    """Entries that match a test which ran, but none that differs; one whose tests this Python lacks is not outdated."""
-    return [
-        f"{entry.test} {entry.reason}"
-        for entry in known
-        if any(entry.matches(test, entry.text) for test in tests)
-        and not any(entry.matches(item.test, item.outcome.text) for item in differences)
-    ]
+def _outdated(known: list[lists.Entry], other: runner.Results) -> list[str]:
+    """Entries of which every test that ran passed; one whose tests this Python lacks is not outdated."""
+    outdated = []
+    for entry in known:
+        outcomes = [outcome for outcome in other.outcomes.values() if entry.matches(outcome.test, entry.text)]
+        if outcomes and all(outcome.passed for outcome in outcomes):
+            outdated.append(f"{entry.test} {entry.reason}")
+    return outdated
