@@ -36,6 +36,7 @@ def redis(folder: Path) -> Iterator[dict[str, str]]:
     """One server for all tests. Tells pytest its address by an option that the suite defines."""
     port = _free_port()
     command = ["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--dir", str(folder), "--save", ""]
+    command += ["--enable-debug-command", "yes"]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
         _wait(port, server)

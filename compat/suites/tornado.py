@@ -9,5 +9,6 @@ SUITE = Project(
     version="6.6.1",
     paths=("tornado/test",),
     plugins=("tornado",),
+    variables={"EMULATION": "1"},  # longer time limits in tests, for slow machines
     arguments=("-opython_files=*_test.py",),
 )

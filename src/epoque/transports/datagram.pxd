@@ -20,6 +20,7 @@ cdef double LONGEST_PAUSE
 
 @cython.final
 cdef class DatagramTransport(BaseTransport):
+    cdef dict __dict__  # tests of applications put mocks in the place of methods
     cdef datagrams.Receiver receiver  # the loop's
     cdef DatagramQueue queue
     cdef FlowControl flow

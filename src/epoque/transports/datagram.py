@@ -44,6 +44,7 @@ class DatagramTransport(BaseTransport):
     """An endpoint. asyncio's `DatagramTransport` interface, and pausing."""
 
     __slots__ = (
+        "__dict__",
         "arrived",
         "connected",
         "delivered",
