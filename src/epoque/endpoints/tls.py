@@ -1,14 +1,11 @@
 """How do ssl=, server_hostname= and the TLS timeouts of an endpoint become TLS on a stream?
 
-By asyncio's own `SSLProtocol`, a protocol towards the stream transport and a transport towards the user's protocol.
-This module is the only one that knows it: another engine replaces it here.
-
 Timeouts are in seconds; None means 60 for the handshake and 30 for the shutdown.
 """
 
 from __future__ import annotations
 
-from asyncio import sslproto
+from asyncio import constants
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -16,15 +13,29 @@ try:
 except ImportError:  # an interpreter built without OpenSSL
     ssl = None  # type: ignore[assignment]
 
+from epoque.kernel.tls import Engine
+from epoque.transports.tls import TLSTransport
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
     from ssl import SSLContext
 
 
-class Engine(sslproto.SSLProtocol):
-    """One TLS connection: give it to a StreamTransport as its protocol, and its `transport` to the user."""
+def secure(
+    loop: Any,
+    protocol: asyncio.BaseProtocol,
+    context: SSLContext | bool | None,
+    waiter: asyncio.Future[None],
+    *,
+    server_side: bool = False,
+    server_hostname: str | None = None,
+    handshake_timeout: float | None = None,
+    shutdown_timeout: float | None = None,
+) -> TLSTransport:
+    """Make a TLS transport, to be given to the transport below it as its protocol; `waiter` hears of the handshake.
 
+<<<<<<< HEAD
     def __init__(
         self,
         loop: Any,
@@ -84,6 +95,28 @@ class Engine(sslproto.SSLProtocol):
         """Forget an engine that never got its stream, without the warning about an unclosed transport."""
         state: Any = self
         state._app_transport._closed = True
+=======
+    ValueError for a timeout that is not positive or a server without a context, ssl.SSLError for a context that does
+    not fit.
+    """
+    if ssl is None:
+        raise RuntimeError("Python ssl module is not available")
+    if isinstance(context, bool) or not context:
+        if server_side:
+            raise ValueError("Server side SSL needs a valid SSLContext")
+        context = ssl.create_default_context()
+        if not server_hostname:
+            context.check_hostname = False
+    hostname = server_hostname if server_hostname and not server_side else None
+    return TLSTransport(
+        loop,
+        protocol,
+        Engine(context, server_side, hostname),
+        waiter,
+        _timeout("handshake", handshake_timeout, constants.SSL_HANDSHAKE_TIMEOUT),
+        _timeout("shutdown", shutdown_timeout, constants.SSL_SHUTDOWN_TIMEOUT),
+    )
+>>>>>>> e6909389f55bc0b80215f5d8f31cb9c2e0933da4
 
 
 def check_timeouts(context: object, handshake_timeout: float | None, shutdown_timeout: float | None) -> None:
@@ -101,13 +134,13 @@ def accepting(
     context: SSLContext,
     handshake_timeout: float | None,
     shutdown_timeout: float | None,
-) -> Callable[[], Engine]:
+) -> Callable[[], TLSTransport]:
     """Return the protocol factory of a listener whose connections begin with a handshake."""
 
-    def make() -> Engine:
+    def make() -> TLSTransport:
         protocol = protocol_factory()
         waiter = loop.create_future()
-        engine = Engine(
+        transport = secure(
             loop,
             protocol,
             context,
@@ -116,7 +149,6 @@ def accepting(
             handshake_timeout=handshake_timeout,
             shutdown_timeout=shutdown_timeout,
         )
-        transport = engine.transport
 
         def report(waiter: asyncio.Future[None]) -> None:
             error = None if waiter.cancelled() else waiter.exception()
@@ -126,7 +158,7 @@ def accepting(
                 loop.call_exception_handler(context)
 
         waiter.add_done_callback(report)
-        return engine
+        return transport
 
     return make
 
@@ -141,7 +173,7 @@ async def start_tls(
     server_hostname: str | None = None,
     ssl_handshake_timeout: float | None = None,
     ssl_shutdown_timeout: float | None = None,
-) -> asyncio.Transport:
+) -> TLSTransport:
     """Upgrade a connection to TLS and return the transport that takes the old one's place for the protocol.
 
     Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails. As in asyncio, the
@@ -155,7 +187,7 @@ async def start_tls(
         raise TypeError(f"transport {transport!r} is not supported by start_tls()")
     stream: Any = transport
     waiter = loop.create_future()
-    engine = Engine(
+    secured = secure(
         loop,
         protocol,
         sslcontext,
@@ -164,20 +196,22 @@ async def start_tls(
         server_hostname=server_hostname,
         handshake_timeout=ssl_handshake_timeout,
         shutdown_timeout=ssl_shutdown_timeout,
-        call_connection_made=False,
     )
+<<<<<<< HEAD
     # No byte may reach the engine before connection_made(), which waits for its turn.
+=======
+    # What comes before the handshake begins would be taken for more of it than there is: reading waits for its turn.
+>>>>>>> e6909389f55bc0b80215f5d8f31cb9c2e0933da4
     stream.pause_reading()
-    stream.set_protocol(engine)
-    engine.feed(_take_unread(protocol))
-    started = loop.call_soon(engine.connection_made, stream)
+    stream.set_protocol(secured)
+    secured._take_place(stream, _take_unread(protocol))
     resumed = loop.call_soon(stream.resume_reading)
     try:
         await waiter
     except BaseException:
-        stream.close()
-        started.cancel()
         resumed.cancel()
+        secured.close()
+        stream.close()
         raise
     return engine.transport
 
@@ -193,3 +227,11 @@ def _take_unread(protocol: asyncio.BaseProtocol) -> bytes:
     data = bytes(buffer)
     buffer.clear()
     return data
+
+
+def _timeout(name: str, value: float | None, default: float) -> float:
+    if value is None:
+        return default
+    if value <= 0:
+        raise ValueError(f"ssl_{name}_timeout should be a positive number, got {value}")
+    return value
