@@ -8,6 +8,6 @@ SUITE = Project(
     name="hypercorn",
     version="0.18.0",
     extras="h3",
-    requirements=("httpx", "hypothesis", "mock", "pytest-asyncio", "pytest-trio", "trio"),
+    requirements=("h2<4.4", "httpx", "hypothesis", "mock", "pytest-asyncio", "pytest-trio", "trio"),
     arguments=("--ignore=tests/trio", "-k", "not trio"),
 )

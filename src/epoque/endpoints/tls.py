@@ -35,67 +35,6 @@ def secure(
 ) -> TLSTransport:
     """Make a TLS transport, to be given to the transport below it as its protocol; `waiter` hears of the handshake.
 
-<<<<<<< HEAD
-    def __init__(
-        self,
-        loop: Any,
-        protocol: asyncio.BaseProtocol,
-        context: SSLContext | bool | None,
-        waiter: asyncio.Future[None],
-        *,
-        server_side: bool = False,
-        server_hostname: str | None = None,
-        handshake_timeout: float | None = None,
-        shutdown_timeout: float | None = None,
-        call_connection_made: bool = True,
-    ) -> None:
-        arguments: dict[str, Any] = {
-            "sslcontext": None if isinstance(context, bool) else context,  # None: the default for clients
-            "ssl_handshake_timeout": handshake_timeout,
-            "ssl_shutdown_timeout": shutdown_timeout,
-        }
-        super().__init__(
-            loop,
-            protocol,
-            waiter=waiter,
-            server_side=server_side,
-            server_hostname=server_hostname,
-            call_connection_made=call_connection_made,
-            **arguments,
-        )
-
-    @property
-    def transport(self) -> asyncio.Transport:
-        """The user's transport, until the connection is lost."""
-        return self._app_transport
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Keep the addresses for get_extra_info(), which answers from the stream as long as there is one."""
-        state: Any = self
-        stream = state._transport
-        if stream is not None and getattr(stream, "_ssl_protocol", stream) is not None:  # else TLS in TLS: it has gone
-            for name in ("sockname", "peername"):
-                state._extra[name] = stream.get_extra_info(name)
-        super().connection_lost(exc)
-
-    def resume_writing(self) -> None:
-        """Pass on the end of a pause that began before start_tls(), of which only the user's protocol was told."""
-        state: Any = self
-        if state._ssl_writing_paused:
-            super().resume_writing()
-        else:
-            state._app_protocol.resume_writing()
-
-    def feed(self, data: bytes) -> None:
-        """Take bytes that were received before the handshake began."""
-        state: Any = self
-        state._incoming.write(data)
-
-    def discard(self) -> None:
-        """Forget an engine that never got its stream, without the warning about an unclosed transport."""
-        state: Any = self
-        state._app_transport._closed = True
-=======
     ValueError for a timeout that is not positive or a server without a context, ssl.SSLError for a context that does
     not fit.
     """
@@ -116,7 +55,6 @@ def secure(
         _timeout("handshake", handshake_timeout, constants.SSL_HANDSHAKE_TIMEOUT),
         _timeout("shutdown", shutdown_timeout, constants.SSL_SHUTDOWN_TIMEOUT),
     )
->>>>>>> e6909389f55bc0b80215f5d8f31cb9c2e0933da4
 
 
 def check_timeouts(context: object, handshake_timeout: float | None, shutdown_timeout: float | None) -> None:
@@ -176,8 +114,7 @@ async def start_tls(
 ) -> TLSTransport:
     """Upgrade a connection to TLS and return the transport that takes the old one's place for the protocol.
 
-    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails. As in asyncio, the
-    answer is None if the old transport was closed before: programs look for that.
+    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails.
     """
     if ssl is None:
         raise RuntimeError("Python ssl module is not available")
@@ -197,11 +134,7 @@ async def start_tls(
         handshake_timeout=ssl_handshake_timeout,
         shutdown_timeout=ssl_shutdown_timeout,
     )
-<<<<<<< HEAD
-    # No byte may reach the engine before connection_made(), which waits for its turn.
-=======
     # What comes before the handshake begins would be taken for more of it than there is: reading waits for its turn.
->>>>>>> e6909389f55bc0b80215f5d8f31cb9c2e0933da4
     stream.pause_reading()
     stream.set_protocol(secured)
     secured._take_place(stream, _take_unread(protocol))
@@ -213,7 +146,7 @@ async def start_tls(
         secured.close()
         stream.close()
         raise
-    return engine.transport
+    return secured
 
 
 def _take_unread(protocol: asyncio.BaseProtocol) -> bytes:
