@@ -55,6 +55,8 @@ def prepare(project: Project, cache: Path) -> Place:
     home.mkdir(parents=True, exist_ok=True)
     place = Place(home / "source", _virtual(home) / "bin" / "python")
     made_of: dict[str, Any] = {"requirements": project.wanted, "constraints": project.constraints}
+    if project.unwanted:
+        made_of["unwanted"] = list(project.unwanted)
     with open(home / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _debian(project.debian)
@@ -65,6 +67,8 @@ def prepare(project: Project, cache: Path) -> Place:
         if _stamp(_virtual(home)) != made_of:
             pins = ["-c", place.source / project.constraints] if project.constraints else []
             _pip(place, "install", *pins, *project.wanted)
+            if project.unwanted:
+                _pip(place, "uninstall", "--yes", *project.unwanted)
             _write_stamp(_virtual(home), made_of)
     return place
 

@@ -15,5 +15,13 @@ NAMES = (
     "httpcore",
     "httpx",
     "starlette",
+    "pytest-asyncio",
+    "tornado",
+    "asyncssh",
+    "aioquic",
+    "hypercorn",
+    "sanic",
+    "asyncpg",
+    "redis",
 )
-SUITES: dict[str, Suite] = {name: import_module(f"{__name__}.{name}").SUITE for name in NAMES}
+SUITES: dict[str, Suite] = {name: import_module(f"{__name__}.{name.replace('-', '_')}").SUITE for name in NAMES}

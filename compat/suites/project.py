@@ -25,6 +25,7 @@ class Project(Suite):
     package: str = ""  # its name on the package index, if it is not the suite's
     extras: str = ""  # such as "http2,socks"
     requirements: tuple[str, ...] = ()  # of the tests, beside pytest and the package
+    unwanted: tuple[str, ...] = ()  # packages that come with it and are taken out again
     constraints: str = ""  # a file of the source distribution that pins requirements
     paths: tuple[str, ...] = ("tests",)  # where pytest looks for tests
     arguments: tuple[str, ...] = ()  # pytest's, instead of those in the project's own configuration
