@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class Comparison:
     results: dict[str, runner.Results]  # by loop, the oracle first
     differences: list[Difference]
     outdated: list[str]  # entries of the known list whose test passes now
+    seconds: float  # that all of it took
 
     @property
     def unknown(self) -> list[Difference]:
@@ -88,6 +90,7 @@ class Comparison:
             "suite": self.suite.name,
             "title": self.suite.title,
             "version": self.suite.version,
+            "seconds": round(self.seconds),
             "loop": self.options.loop,
             "about": {loop: results.about for loop, results in self.results.items()},
             "outcomes": {
@@ -121,6 +124,7 @@ class _Run:
 
     def compare(self) -> Comparison:
         suite, options = self.suite, self.options
+        started = time.monotonic()
         names = runner.collect(self.program, runner.Settings("asyncio"))
         entries = lists.read("left_out", suite.name)
         left_out = {name: entry.reason for name in names if (entry := lists.find(entries, name))}
@@ -139,7 +143,8 @@ class _Run:
         differences = _differences(oracle, results[options.loop], known)
         self.repeat(differences)
         outdated = [] if options.pattern else _outdated(known, results[options.loop])
-        return Comparison(suite, options, left_out, off_loop, results, differences, outdated)
+        seconds = time.monotonic() - started
+        return Comparison(suite, options, left_out, off_loop, results, differences, outdated, seconds)
 
     def run(self, loop: str, tests: list[str], what: str = "") -> runner.Results:
         options = self.options
