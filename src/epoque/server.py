@@ -7,6 +7,7 @@ report to it when they begin and when they have ended. `wait_closed` answers as 
 from __future__ import annotations
 
 import asyncio
+import operator
 import sys
 import weakref
 from asyncio.trsock import TransportSocket
@@ -151,8 +152,9 @@ class Server(asyncio.Server):
     def _start_serving(self) -> None:
         if self._sockets is None:
             raise RuntimeError(f"server {self!r} is closed")
+        backlog = operator.index(self._backlog)  # a C integer would take a float, which listen(2) has no use for
         for sock in self._sockets[len(self._listeners) :]:
-            listener = Listener(self._loop, sock, self._protocol_factory, self, self._backlog)
+            listener = Listener(self._loop, sock, self._protocol_factory, self, backlog)
             listener.start()
             self._listeners.append(listener)
         self._serving = True

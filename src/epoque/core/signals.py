@@ -223,6 +223,7 @@ class Signals:
         self.handlers.clear()
         self.unwatch()
         bells.bell.dismiss(self)
+        self.loop = None  # a closed loop goes with its last user, not with the next garbage collection
 
     def unwatch(self):
         if self.door is not None:

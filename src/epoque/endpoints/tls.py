@@ -111,10 +111,11 @@ async def start_tls(
     server_hostname: str | None = None,
     ssl_handshake_timeout: float | None = None,
     ssl_shutdown_timeout: float | None = None,
-) -> TLSTransport:
+) -> TLSTransport | None:
     """Upgrade a connection to TLS and return the transport that takes the old one's place for the protocol.
 
-    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails.
+    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails. As with asyncio
+    the answer for a transport that was closed before is None: programs look for that.
     """
     if ssl is None:
         raise RuntimeError("Python ssl module is not available")
@@ -123,6 +124,7 @@ async def start_tls(
     if not getattr(transport, "_start_tls_compatible", False):
         raise TypeError(f"transport {transport!r} is not supported by start_tls()")
     stream: Any = transport
+    closed = stream.is_closing()
     waiter = loop.create_future()
     secured = secure(
         loop,
@@ -141,10 +143,12 @@ async def start_tls(
     resumed = loop.call_soon(stream.resume_reading)
     try:
         await waiter
-    except BaseException:
+    except BaseException as exc:
         resumed.cancel()
         secured.close()
         stream.close()
+        if closed and isinstance(exc, ConnectionAbortedError):
+            return None
         raise
     return secured
 
