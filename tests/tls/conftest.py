@@ -66,8 +66,8 @@ def secure(loop: asyncio.AbstractEventLoop) -> Iterator[Callable[..., Coroutine[
                 reset(one.far.sock)
     if loop.is_closed():
         return
-    net._finish(loop, [one.transport for one in made])
+    net._finish(loop, [one.transport for one in made if "lost" not in getattr(one.protocol, "log", ())])
     for one in made:
-        if isinstance(one.protocol, Recorder) and one.transport.get_protocol() is None:
+        if "lost" in getattr(one.protocol, "log", ()):
             log = one.protocol.log
             assert (log.count("made"), log.count("lost"), log[-1]) == (1, 1, "lost"), log

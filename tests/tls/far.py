@@ -51,6 +51,8 @@ class Far:
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, server_side: bool, session: Any = None) -> None:
         sock.setblocking(False)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # nothing waits for an ACK
         self.sock = sock
         self.loop: Any = asyncio.get_running_loop()
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -73,7 +75,8 @@ class Far:
                 return result
 
     async def flush(self) -> None:
-        await self.loop.sock_sendall(self.sock, self.outgoing.read())
+        if output := self.outgoing.read():
+            await self.loop.sock_sendall(self.sock, output)
 
     async def fill(self) -> bool:
         data = await self.loop.sock_recv(self.sock, 1 << 16)
