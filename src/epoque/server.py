@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from epoque.endpoints import tls
 from epoque.transports.listener import Listener
+from epoque.transports.tls import TLSTransport
 
 if TYPE_CHECKING:
     import socket
@@ -170,10 +171,18 @@ class Server(asyncio.Server):
     def _transports(self) -> list[asyncio.Transport]:
         """The connections, in the order of their beginning."""
         transports = [ref() for ref in self._clients.values()]
-        return [transport for transport in transports if transport is not None]
+        return [_outermost(transport) for transport in transports if transport is not None]
 
     def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, None
         for waiter in waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _outermost(transport: asyncio.Transport) -> asyncio.Transport:
+    """The transport that the connection's protocol knows: that of TLS, if there is TLS."""
+    above: Any = transport.get_protocol()
+    while isinstance(above, TLSTransport):
+        transport, above = above, above.get_protocol()
+    return transport

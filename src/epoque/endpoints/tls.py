@@ -114,8 +114,9 @@ async def start_tls(
 ) -> TLSTransport | None:
     """Upgrade a connection to TLS and return the transport that takes the old one's place for the protocol.
 
-    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails. As with asyncio
-    the answer for a transport that was closed before is None: programs look for that.
+    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails,
+    ConnectionAbortedError if the peer has ended its direction. As with asyncio the answer for a transport that was
+    closed before is None: programs look for that.
     """
     if ssl is None:
         raise RuntimeError("Python ssl module is not available")
@@ -123,8 +124,11 @@ async def start_tls(
         raise TypeError(f"sslcontext is expected to be an instance of ssl.SSLContext, got {sslcontext!r}")
     if not getattr(transport, "_start_tls_compatible", False):
         raise TypeError(f"transport {transport!r} is not supported by start_tls()")
+    if transport.is_closing():
+        return None
+    if getattr(transport, "_half_closed", False):
+        raise ConnectionAbortedError("start_tls() needs both directions of the connection, and one has ended")
     stream: Any = transport
-    closed = stream.is_closing()
     waiter = loop.create_future()
     secured = secure(
         loop,
@@ -143,13 +147,13 @@ async def start_tls(
     resumed = loop.call_soon(stream.resume_reading)
     try:
         await waiter
-    except BaseException as exc:
+    except BaseException:
         resumed.cancel()
         secured.close()
         stream.close()
-        if closed and isinstance(exc, ConnectionAbortedError):
-            return None
         raise
+    finally:
+        del waiter  # it may hold the exception, whose traceback refers to this frame
     return secured
 
 

@@ -72,6 +72,11 @@ class StreamTransport(ByteTransport):
     def _start_tls_compatible(self):
         return True
 
+    @property
+    def _half_closed(self):
+        """Whether one direction has ended: no handshake can succeed."""
+        return self.eof_received or self.eof_written
+
     # Reading.
 
     def read_on(self):

@@ -157,8 +157,8 @@ class TLSConnection(Source):
         self.eof = True
         if self.state == HANDSHAKE:
             self.fail(ConnectionResetError("the peer has ended the connection during the TLS handshake"), "")
-        elif self.state == OPEN and not self.paused:
-            self.end_of_stream()
+        elif self.state == OPEN:
+            self.read_on()  # what a pause has held back goes first
         return self.state < SHUTDOWN
 
     def pause_writing(self):
@@ -249,6 +249,7 @@ class TLSConnection(Source):
             self.send_output()  # the answer to a key update
             if self.stuck:
                 self.progress()
+                self.settle(None)
             if self.eof and not self.paused:
                 self.end_of_stream()
 
@@ -403,8 +404,7 @@ class TLSConnection(Source):
                 done = True
             self.send_output()
         if done:
-            self.cancel_timer()
-            self.lower.close()
+            self.lower.close()  # which still sends, and has until the timeout to do it
         elif first:
             self.lower.resume_reading()
 
