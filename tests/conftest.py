@@ -56,6 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
+    new_loop().close()  # what the first loop loads may keep a descriptor (libffi of its own file), which is no leak
     gc.freeze()  # keeps the gc.collect() after each test cheap: what collection loaded is not looked at again
 
 

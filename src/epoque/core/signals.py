@@ -16,7 +16,6 @@ import errno
 import signal
 import sys
 import warnings
-from asyncio import coroutines
 
 from epoque.core import bell as bells
 from epoque.core import debug
@@ -237,7 +236,7 @@ class Signals:
 
 def check_handler(signum, callback):
     """Refuse what asyncio refuses, with its words."""
-    if coroutines.iscoroutine(callback) or coroutines.iscoroutinefunction(callback):
+    if debug.is_coroutine(callback):
         raise TypeError("coroutines cannot be used with add_signal_handler()")
     check_signal(signum)
 

@@ -122,7 +122,11 @@ class Child:
     def _ended(self) -> None:
         if self._pidfd >= 0:
             self._loop.remove_reader(self._pidfd)
-        returncode = self._reap()
+        try:
+            returncode = self._reap()
+        except BaseException:
+            self.release()
+            raise
         if returncode is None:
             self._loop.call_later(RETRY, self._ended)
             return
