@@ -44,6 +44,7 @@ COMPILED = [
     "transports.flow",
     "transports.sendqueue",
     "transports.base",
+    "transports.writer",
     "transports.stream",
     "transports.listener",
     "transports.pipe",

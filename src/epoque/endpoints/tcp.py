@@ -229,6 +229,13 @@ async def attach(
     return transport, protocol
 
 
+def make_socket_transport(
+    loop: Any, sock: socket.socket, protocol: Any, waiter: Any = None, *, extra: Any = None, server: Any = None
+) -> asyncio.Transport:
+    transport: asyncio.Transport = connected(loop, sock, protocol, waiter, extra, server)
+    return transport
+
+
 async def launch(server: Server, sockets: Iterable[socket.socket], start_serving: bool, *, owned: bool) -> None:
     """Start a new server if asked to. If that fails, its sockets are closed, but a caller's only if it has listened."""
     try:

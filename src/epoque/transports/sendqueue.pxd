@@ -19,6 +19,7 @@ cdef class SendQueue:
     cdef Py_ssize_t write(self, int fd) except -2
     @cython.locals(whole=Py_ssize_t)
     cpdef int drop(self, Py_ssize_t count) except -1
+    cpdef list views(self)
     cpdef int clear(self) except -1
 
 

@@ -70,6 +70,13 @@ class SendQueue:
             del self.pieces[:whole]
         self.offset = count
 
+    def views(self):
+        """What is still to be sent, as views."""
+        views = [memoryview(piece) for piece in ([self.only] if self.only is not None else self.pieces)]
+        if self.offset:
+            views[0] = views[0][self.offset :]
+        return views
+
     def clear(self):
         self.only = None
         if self.pieces:
