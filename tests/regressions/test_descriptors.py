@@ -88,6 +88,7 @@ def test_noticing_one_closed_descriptor_does_not_watch_the_new_owner_of_another(
     assert ran == []
 
 
+@pytest.mark.asyncio_wrong("it raises EBADF when one of two registrations of a closed socket is removed")
 def test_a_callback_runs_only_while_its_registration_stands(loop):
     """Sockets are made, duplicated, closed, removed and watched in every order, from callbacks too."""
     for seed in range(60):

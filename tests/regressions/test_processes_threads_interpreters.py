@@ -28,6 +28,7 @@ async def test_what_another_thread_writes_while_the_loop_is_idle_leaves_at_once(
     assert await loop.run_in_executor(None, write) == b"from a thread"
 
 
+@pytest.mark.asyncio_wrong("the child cannot close the loop, and its edits are the parent's")
 async def test_a_child_that_ends_the_connections_it_inherited_leaves_its_parents_alone(loop, attach):
     transport, protocol, peer = await attach()
 
@@ -125,32 +126,36 @@ def test_a_loop_runs_in_a_sub_interpreter_and_in_the_main_one_afterwards(isolate
         inner = interpreters.create("isolated" if isolated else "legacy")
     else:
         inner = interpreters.create(isolated=isolated)
-    code = '''if True:
-    import asyncio, os, sys
-    sys.path[:] = %r
-    os.environ.update(%r)
-    from tests.loops import new_loop
-    async def main():
-        async def answer(reader, writer):
-            writer.write(await reader.readline())
-            writer.close()
-        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            writer.write(b"line\\\\n")
-            assert await reader.read() == b"line\\\\n"
-            writer.close()
-    loop = new_loop()
-    loop.run_until_complete(asyncio.wait_for(main(), 10))
-    loop.close()
-    ''' % (sys.path, {"EPOQUE_TEST_LOOP": os.environ["EPOQUE_TEST_LOOP"]})
-    failure = interpreters.run_string(inner, code)
-    assert failure is None, failure
-    interpreters.destroy(inner)
+    try:
+        failure = interpreters.run_string(inner, sys.argv[2], {"PATHS": "\\0".join(sys.path)})
+        assert failure is None, failure
+    finally:
+        interpreters.destroy(inner)
     loop = new_loop()
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
     """
-    checked_script(code, str(isolated))
+    inner = """if True:
+    import asyncio, sys
+    sys.path[:] = PATHS.split("\\0")
+    from tests.loops import new_loop
+
+    async def main():
+        async def answer(reader, writer):
+            writer.write(await reader.readline())
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(b"line\\n")
+            assert await reader.read() == b"line\\n"
+            writer.close()
+
+    loop = new_loop()
+    loop.run_until_complete(asyncio.wait_for(main(), 10))
+    loop.close()
+    """
+    checked_script(code, str(isolated), inner)
 
 
 @pytest.mark.asyncio_wrong("it spins")
@@ -185,6 +190,7 @@ def test_a_wake_up_descriptor_that_is_closed_between_two_runs_is_replaced(loop):
     assert hits == [1]
 
 
+@pytest.mark.asyncio_wrong("the signal is lost with the byte")
 def test_a_wake_up_descriptor_that_is_full_neither_spins_nor_loses_a_signal(loop):
     hits = []
     loop.add_signal_handler(signal.SIGUSR1, lambda: (hits.append(1), loop.stop()))
@@ -206,5 +212,3 @@ def test_a_wake_up_descriptor_that_is_full_neither_spins_nor_loses_a_signal(loop
     loop.run_forever()
     assert hits == [1]
     assert run(loop, cpu_share()) < SPIN
-
-

@@ -11,6 +11,7 @@ from tests.core.idle import sent_when_idle
 from tests.net.peers import Recorder, recv_exactly, tcp_pair
 
 
+@pytest.mark.asyncio_wrong("the signals are lost: their bytes find the socket pair full")
 def test_handlers_run_although_threadsafe_calls_would_fill_every_pipe(loop):
     hits = []
     loop.add_signal_handler(signal.SIGUSR1, hits.append, 1)

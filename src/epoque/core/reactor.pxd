@@ -44,6 +44,8 @@ cdef class Reactor(Scheduler):
     cdef int sleep(self) except -1
     @cython.locals(ending=list, source=Source, position=Py_ssize_t)
     cdef int end_turn(self) except -1
+    @cython.locals(source=Source)
+    cpdef int _about_to_fork(self) except -1
     cdef int after_fork(self) except -1
     @cython.locals(fd=int, source=Source, watcher=Watcher, handle=Handle)
     cdef Handle watch(self, object fileobj, int direction, object callback, tuple args)

@@ -58,6 +58,7 @@ class Reactor(Scheduler):
         self.turning = False
         self.looked = 0
         self.forked = False
+        interp.tell_before_forks(self)
         interp.tell_of_forks(self)
         self.current = None
         self.previous_hooks = None
@@ -246,6 +247,11 @@ class Reactor(Scheduler):
         self.queue.wakeup.reopen()
         self.selector.add(self.queue.wakeup)
         self.signals.after_fork()
+
+    def _about_to_fork(self):
+        if self.turning and self.thread == interp.thread_ident():
+            for source in list(self.ending):
+                source.before_fork()
 
     def _forked(self):
         self.forked = True

@@ -207,9 +207,9 @@ async def attach(
                 handshake_timeout=handshake_timeout,
                 shutdown_timeout=shutdown_timeout,
             )
-            stream = connected(loop, sock, engine)
+            stream = connected(loop, sock, engine, lent=not owned)
         else:
-            stream = connected(loop, sock, protocol, waiter)
+            stream = connected(loop, sock, protocol, waiter, lent=not owned)
     except BaseException:
         if engine is not None:
             engine.discard()

@@ -82,16 +82,16 @@ class StreamTransport(ByteTransport):
                 rounds += 1
         if mask & WRITE and self.interest & WRITE:
             self.flush()
-            self.settle()
             if self.queue.size == 0:
                 self.grant()
+            self.settle()
 
     def receive(self):
         """One receive; True if data came."""
         if self.buffered:
             return self.receive_into()
         try:
-            data = self.receiver.recv(self.fd)
+            data = self.receiver.recv(self.number())
         except OSError as exc:
             self.note(exc, "Fatal read error on socket transport")
             self.lose(exc)
@@ -117,7 +117,7 @@ class StreamTransport(ByteTransport):
         if not self.interest & READ:  # get_buffer() closed or paused
             return False
         try:
-            count = sockets.recv_into(self.fd, buffer)
+            count = sockets.recv_into(self.number(), buffer)
         except (SystemExit, KeyboardInterrupt):
             raise
         except OSError as exc:
@@ -205,7 +205,7 @@ class StreamTransport(ByteTransport):
             if view.c_contiguous:
                 view = view.cast("B")
                 try:
-                    sent = sockets.send(self.fd, view, 0)
+                    sent = sockets.send(self.number(), view, 0)
                 except OSError as exc:
                     self.write_failed(exc)
                     return b""
@@ -243,7 +243,7 @@ class StreamTransport(ByteTransport):
             self.lose(None)
         elif self.eof_written and not self.eof_sent and not self.sending:
             self.eof_sent = True
-            sockets.shutdown(self.fd)
+            sockets.shutdown(self.number())
 
     # loop.sendfile(), see endpoints/files.py: it writes to the descriptor itself, in turn with the transport.
 
@@ -308,8 +308,8 @@ class StreamTransport(ByteTransport):
         self.grant()
 
 
-def connected(loop, sock, protocol, waiter=None, extra=None, server=None, context=None):
-    """A transport over a connected, non-blocking `socket.socket`, which it takes over.
+def connected(loop, sock, protocol, waiter=None, extra=None, server=None, context=None, lent=False):
+    """A transport over a connected, non-blocking `socket.socket`, which it takes over; `lent` if others still have it.
 
     The protocol hears of it from the ready queue; then reading starts, then `waiter` gets its result. If this raises,
     the socket is still the caller's.
@@ -325,6 +325,7 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
     if sock.family in (socket.AF_INET, socket.AF_INET6):
         sockets.nodelay(transport.fd)
     transport.sock = sock
+    transport.lent = sock if lent else None
     loop.schedule(transport._start, (waiter,), loop.context)
     return transport
 

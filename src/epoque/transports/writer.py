@@ -32,6 +32,8 @@ class WritingTransport(BaseTransport):
     def close(self):
         """Stop reading, send what was written, then end. Closing twice is harmless."""
         if self.closing:
+            if self.lost:
+                self.interest = 0  # it broke by itself, but now nothing is to be read any more
             return
         self.closing = True
         if self.interest & READ:
@@ -88,6 +90,10 @@ class WritingTransport(BaseTransport):
             self.flush()
         self.settle()
 
+    def before_fork(self):
+        if self.sendable():
+            self.flush_now()
+
     def hasten(self):
         """Nothing more will be written: what is queued need not wait."""
         if self.unsent() == 0:
@@ -112,8 +118,10 @@ class WritingTransport(BaseTransport):
 
     def settle(self):
         """After the loop's own flush: resume the protocol's writing, and end what was to end when all is sent."""
-        self.drained()
-        self.finish()
+        try:
+            self.drained()
+        finally:
+            self.finish()
 
     def drained(self):
         if self.flow.paused and self.lost == 0:
@@ -190,7 +198,7 @@ class ByteTransport(WritingTransport):
 
     def flush(self):
         try:
-            self.queue.send(self.fd)
+            self.queue.send(self.number())
         except OSError as exc:
             self.write_failed(exc)
             return 0
@@ -205,7 +213,7 @@ class ByteTransport(WritingTransport):
 
     def send_last(self):
         try:
-            self.queue.send(self.fd)
+            self.queue.send(self.number())
         except OSError as exc:
             self.note(exc, "Fatal write error on aborted transport")
 
