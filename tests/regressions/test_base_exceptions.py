@@ -37,8 +37,13 @@ async def stream(loop, protocol):
 async def pipe(loop, protocol):
     read_end, write_end = os.pipe()
     os.set_blocking(read_end, False)
-    transport, _ = await loop.connect_write_pipe(lambda: protocol, open(write_end, "wb", 0))
-    return transport, lambda: transport.write(bytes(SIZE)), lambda: os.read(read_end, 1 << 20), lambda: os.close(read_end)
+    transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(write_end, "wb", 0))
+    return (
+        transport,
+        lambda: transport.write(bytes(SIZE)),
+        lambda: os.read(read_end, 1 << 20),
+        lambda: os.close(read_end),
+    )
 
 
 async def datagrams(loop, protocol):
@@ -112,5 +117,3 @@ def test_an_interrupt_in_pause_writing_leaves_the_run_and_the_output_arrives(loo
             received.append(len(chunk))
         assert sum(received) == SIZE
     close()
-
-
