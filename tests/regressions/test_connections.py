@@ -81,7 +81,6 @@ async def test_a_socket_that_its_owner_closes_takes_no_stranger_along(loop, acti
     assert protocol.log.count("lost") == 1
 
 
-@pytest.mark.asyncio_wrong("it reads from the number")
 async def test_a_socket_that_its_owner_closes_does_not_read_what_is_a_strangers(loop):
     near, far = nonblocking_pair()
     transport, protocol = await loop.create_connection(Recorder, sock=near)
