@@ -47,7 +47,8 @@ def _in_sub_interpreter() -> bool:
     return False
 
 
-if os.environ.get("EPOQUE_PURE", "0") not in ("", "0") or _in_sub_interpreter():
+_sub_interpreter = _in_sub_interpreter()
+if os.environ.get("EPOQUE_PURE", "0") not in ("", "0") or _sub_interpreter:
     sys.meta_path.insert(0, _SourceFinder)
 
 

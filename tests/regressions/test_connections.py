@@ -206,3 +206,20 @@ async def ending_once(loop, choices):
     assert protocol.log.count("made") == protocol.log.count("lost") == 1
     assert "data" not in protocol.log[ended:], calls
     assert near.fileno() == -1
+
+
+@pytest.mark.asyncio_wrong("it calls buffer_updated of the protocol that has not given the buffer")
+async def test_a_protocol_that_hands_over_in_get_buffer_receives_nothing_more(loop, attach):
+    heir = Recorder()
+
+    class Handing(BufferedRecorder):
+        def get_buffer(self, sizehint):
+            self.transport.set_protocol(heir)
+            return super().get_buffer(sizehint)
+
+    transport, protocol, peer = await attach(Handing)
+    peer.send(b"for the heir")
+    assert await heir.receives(12) == b"for the heir"
+    assert protocol.log == ["made"]
+    transport.close()
+    await heir.lost()

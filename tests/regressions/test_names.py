@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from tests.loops import checked_script
 from tests.net.peers import Factory, udp_socket
 
 
@@ -53,3 +54,24 @@ async def test_every_call_that_takes_a_name_asks_the_patched_getaddrinfo(loop, a
     server.close()
     names = ["server", "client", "local", "sock-connect", "sock-sendto", "udp-local", "sendto", "udp-remote"]
     assert sorted(asked) == sorted(f"{name}.test" for name in names)
+
+
+@pytest.mark.asyncio_wrong("the interpreter waits for the thread")
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_name_server_that_does_not_answer_does_not_hold_up_the_exit(closed):
+    """The look-up is given up; its thread cannot be."""
+    code = f"""
+    socket.getaddrinfo = lambda *args: time.sleep(60)
+    async def main():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.get_running_loop().create_connection(asyncio.Protocol, "a.test", 1), 0.05)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.get_running_loop().getaddrinfo("b.test", 1), 0.05)
+    import contextlib
+    loop = new_loop()
+    loop.run_until_complete(main())
+    if {closed}:
+        loop.close()
+    print("the end")
+    """
+    assert checked_script(code, timeout=20) == "the end\n"

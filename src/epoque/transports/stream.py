@@ -105,8 +105,9 @@ class StreamTransport(ByteTransport):
         return True
 
     def receive_into(self):
+        protocol = self.protocol
         try:
-            buffer = interp.call_method(self.context, self.protocol, "get_buffer", -1)
+            buffer = interp.call_method(self.context, protocol, "get_buffer", -1)
             if not len(buffer):
                 raise RuntimeError("get_buffer() returned an empty buffer")
         except (SystemExit, KeyboardInterrupt):
@@ -114,7 +115,7 @@ class StreamTransport(ByteTransport):
         except BaseException as exc:
             self.blame(exc, "get_buffer")
             return False
-        if not self.interest & READ:  # get_buffer() closed or paused
+        if not self.interest & READ or self.protocol is not protocol:  # get_buffer() closed, paused or handed over
             return False
         try:
             count = sockets.recv_into(self.number(), buffer)
