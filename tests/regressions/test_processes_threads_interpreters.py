@@ -146,7 +146,7 @@ def test_a_loop_runs_in_a_sub_interpreter_and_in_the_main_one_afterwards(isolate
             writer.close()
 
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            reader, writer = await asyncio.open_connection("localhost", server.sockets[0].getsockname()[1])
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
             writer.write(b"line\\n")
             assert await reader.read() == b"line\\n"
             writer.close()

@@ -163,7 +163,7 @@ def _ask_on_thread(loop: Any, ask: Callable[..., Any], *args: object) -> asyncio
     if loop.is_closed():
         raise RuntimeError("Event loop is closed")
     if loop._resolver is None:
-        loop._resolver = Resolver()
+        loop._resolver = Resolver(loop._daemons)
     waiter: asyncio.Future[Any] = loop.create_future()
     loop._resolver.submit(_look_up, loop, [waiter], ask, args)
     return waiter

@@ -12,8 +12,6 @@ import queue
 import threading
 from typing import TYPE_CHECKING
 
-from epoque import _sub_interpreter
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -25,7 +23,8 @@ WORKERS = 32
 class Resolver:
     """A pool of threads, used from one thread only."""
 
-    def __init__(self) -> None:
+    def __init__(self, daemons: bool) -> None:
+        self._daemons = daemons
         self._calls: queue.SimpleQueue[tuple[Callable[..., object], tuple[object, ...]] | None] = queue.SimpleQueue()
         self._idle = threading.Semaphore(0)
         self._threads = 0
@@ -34,7 +33,7 @@ class Resolver:
         """Call ``function(*args)``, which must not raise, in one of the threads. RuntimeError if none can start."""
         if not self._idle.acquire(blocking=False) and self._threads < WORKERS:
             name = f"epoque-resolver_{self._threads}"
-            thread = threading.Thread(target=self._work, name=name, daemon=not _sub_interpreter)
+            thread = threading.Thread(target=self._work, name=name, daemon=self._daemons)
             try:
                 thread.start()
             except RuntimeError:
