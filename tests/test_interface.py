@@ -48,6 +48,7 @@ LEFT_OUT = (
         "classes make and watch them",
     ),
     ("transport datagram pipe", "_add_reader _read_ready_* _write_send* _*buffer* _*empty_waiter", "steps of its I/O"),
+    ("TLS transport", "_test__*", "for a test of asyncio's own"),
 )
 
 

@@ -44,9 +44,12 @@ class WritingTransport(BaseTransport):
 
     def abort(self):
         """End at once. What was written in this turn is offered to the kernel; what it does not take is lost."""
+        self._force_close(None)
+
+    def _force_close(self, exc):
         if self.ending and self.sendable():
             self.send_last()
-        self.lose(None)
+        self.lose(exc)
 
     def set_write_buffer_limits(self, high=None, low=None):
         """Set the water marks, in bytes: `high` pauses the protocol's writing, `low` resumes it.
