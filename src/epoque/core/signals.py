@@ -140,10 +140,9 @@ class Signals:
         if self.active:
             self.prepare()
             bells.bell.begin()
-        elif self.doorbell is not None:
+        else:
             # Made in the main thread, run in another: there it would answer for the loop that now runs in the first.
-            self.selector.remove(self.doorbell)
-            self.doorbell = None
+            self.leave_bell()
 
     def leave(self):
         """The loop has stopped. Its handlers may still be called: what they put in line waits for the next run."""
@@ -229,9 +228,15 @@ class Signals:
             self.selector.remove(self.door)
             self.held.close()
             self.door = None
-        if self.doorbell is not None:
-            self.selector.remove(self.doorbell)
-            self.doorbell = None
+        self.leave_bell()
+
+    def leave_bell(self):
+        """Watch the bell no more. Returns whether it was watched."""
+        if self.doorbell is None:
+            return False
+        self.selector.remove(self.doorbell)
+        self.doorbell = None
+        return True
 
 
 def check_handler(signum, callback):

@@ -98,6 +98,8 @@ def nodelay(fd):
 
 def shutdown(fd):
     """Send FIN: shutdown(SHUT_WR). A peer that is gone already is no error."""
+    if fd < 0:
+        return
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=fd)
     try:
         with contextlib.suppress(OSError):

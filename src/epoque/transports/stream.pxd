@@ -36,7 +36,8 @@ cdef class StreamTransport(ByteTransport):
 
 @cython.locals(transport=StreamTransport)
 cpdef StreamTransport connected(
-    Reactor loop, object sock, object protocol, object waiter=*, object extra=*, object server=*, object context=*
+    Reactor loop, object sock, object protocol, object waiter=*, object extra=*, object server=*, object context=*,
+    bint lent=*
 )
 
 

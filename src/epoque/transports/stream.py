@@ -91,9 +91,9 @@ class StreamTransport(ByteTransport):
                 rounds += 1
         if mask & WRITE and self.interest & WRITE:
             self.flush()
-            self.settle()
             if self.queue.size == 0:
                 self.grant()
+            self.settle()
 
     def receive(self):
         """One receive; True if data came."""
@@ -102,7 +102,7 @@ class StreamTransport(ByteTransport):
         if self.secured:
             return self.receive_ciphertext()
         try:
-            data = self.receiver.recv(self.fd)
+            data = self.receiver.recv(self.number())
         except OSError as exc:
             self.note(exc, "Fatal read error on socket transport")
             self.lose(exc)
@@ -118,7 +118,7 @@ class StreamTransport(ByteTransport):
     def receive_ciphertext(self):
         """`receive`, without making bytes of it."""
         try:
-            count = self.receiver.fill(self.fd)
+            count = self.receiver.fill(self.number())
         except OSError as exc:
             self.note(exc, "Fatal read error on socket transport")
             self.lose(exc)
@@ -132,8 +132,9 @@ class StreamTransport(ByteTransport):
         return True
 
     def receive_into(self):
+        protocol = self.protocol
         try:
-            buffer = interp.call_method(self.context, self.protocol, "get_buffer", -1)
+            buffer = interp.call_method(self.context, protocol, "get_buffer", -1)
             if not len(buffer):
                 raise RuntimeError("get_buffer() returned an empty buffer")
         except (SystemExit, KeyboardInterrupt):
@@ -141,10 +142,10 @@ class StreamTransport(ByteTransport):
         except BaseException as exc:
             self.blame(exc, "get_buffer")
             return False
-        if not self.interest & READ:  # get_buffer() closed or paused
+        if not self.interest & READ or self.protocol is not protocol:  # get_buffer() closed, paused or handed over
             return False
         try:
-            count = sockets.recv_into(self.fd, buffer)
+            count = sockets.recv_into(self.number(), buffer)
         except (SystemExit, KeyboardInterrupt):
             raise
         except OSError as exc:
@@ -232,7 +233,7 @@ class StreamTransport(ByteTransport):
             if view.c_contiguous:
                 view = view.cast("B")
                 try:
-                    sent = sockets.send(self.fd, view, 0)
+                    sent = sockets.send(self.number(), view, 0)
                 except OSError as exc:
                     self.write_failed(exc)
                     return b""
@@ -270,7 +271,7 @@ class StreamTransport(ByteTransport):
             self.lose(None)
         elif self.eof_written and not self.eof_sent and not self.sending:
             self.eof_sent = True
-            sockets.shutdown(self.fd)
+            sockets.shutdown(self.number())
 
     # loop.sendfile(), see endpoints/files.py: it writes to the descriptor itself, in turn with the transport.
 
@@ -335,8 +336,8 @@ class StreamTransport(ByteTransport):
         self.grant()
 
 
-def connected(loop, sock, protocol, waiter=None, extra=None, server=None, context=None):
-    """A transport over a connected, non-blocking `socket.socket`, which it takes over.
+def connected(loop, sock, protocol, waiter=None, extra=None, server=None, context=None, lent=False):
+    """A transport over a connected, non-blocking `socket.socket`, which it takes over; `lent` if others still have it.
 
     The protocol hears of it from the ready queue; then reading starts, then `waiter` gets its result. If this raises,
     the socket is still the caller's.
@@ -352,6 +353,7 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
     if sock.family in (socket.AF_INET, socket.AF_INET6):
         sockets.nodelay(transport.fd)
     transport.sock = sock
+    transport.lent = sock if lent else None
     loop.schedule(transport._start, (waiter,), loop.context)
     return transport
 

@@ -32,6 +32,8 @@ class WritingTransport(BaseTransport):
     def close(self):
         """Stop reading, send what was written, then end. Closing twice is harmless."""
         if self.closing:
+            if self.lost:
+                self.interest = 0  # it broke by itself, but now nothing is to be read any more
             return
         self.closing = True
         if self.interest & READ:
@@ -91,6 +93,10 @@ class WritingTransport(BaseTransport):
             self.flush()
         self.settle()
 
+    def before_fork(self):
+        if self.sendable():
+            self.flush_now()
+
     def hasten(self):
         """Nothing more will be written: what is queued need not wait."""
         if self.unsent() == 0:
@@ -115,9 +121,11 @@ class WritingTransport(BaseTransport):
 
     def settle(self):
         """After the loop's own flush: resume the protocol's writing, and end what was to end when all is sent."""
-        if self.flow.paused:
-            self.drained()
-        self.finish()
+        try:
+            if self.flow.paused:
+                self.drained()
+        finally:
+            self.finish()
 
     def drained(self):
         if self.lost == 0:
@@ -194,7 +202,7 @@ class ByteTransport(WritingTransport):
 
     def flush(self):
         try:
-            self.queue.send(self.fd)
+            self.queue.send(self.number())
         except OSError as exc:
             self.write_failed(exc)
             return 0
@@ -212,7 +220,7 @@ class ByteTransport(WritingTransport):
         if self.queue.size or self.lost or self.interest & WRITE:
             return False
         try:
-            return engine.send(self.fd)
+            return engine.send(self.number())
         except OSError as exc:
             engine.output()
             self.write_failed(exc)
@@ -220,7 +228,7 @@ class ByteTransport(WritingTransport):
 
     def send_last(self):
         try:
-            self.queue.send(self.fd)
+            self.queue.send(self.number())
         except OSError as exc:
             self.note(exc, "Fatal write error on aborted transport")
 
