@@ -99,7 +99,7 @@ def test_compiled_wheel_from_sdist(sdist: Path, tmp_path: Path) -> None:
     """As a user gets it: build requirements from an index, then an installation that runs in both modes."""
     checked("-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path, sdist, cwd=tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
-    compiled: list[str] = runpy.run_path(str(ROOT / "setup.py"))["COMPILED"]
+    compiled: list[str] = runpy.run_path(str(ROOT / "setup.py"))["modules"]()
     extensions = {f"epoque/{name.replace('.', '/')}{SUFFIX}" for name in compiled}
     assert wheel_names(wheel) == sources(".py", ".pyi", ".pxd", ".typed") | extensions
 
@@ -149,7 +149,7 @@ def test_every_listed_module_is_an_extension_with_a_source(monkeypatch: pytest.M
     monkeypatch.chdir(ROOT)
     setup = runpy.run_path("setup.py")
     extensions = setup["extensions"]()
-    assert [ext.name for ext in extensions] == [f"epoque.{name}" for name in setup["COMPILED"]]
+    assert [ext.name for ext in extensions] == [f"epoque.{name}" for name in setup["modules"]()]
     for ext in extensions:
         (source,) = ext.sources
         assert Path(source).is_file()
