@@ -38,6 +38,7 @@ import errno
 import fcntl
 import os
 import select
+import selectors  # noqa: F401  # before there is a select.kqueue: everybody else goes on with epoll
 import signal
 import stat
 import struct

@@ -196,7 +196,9 @@ def test_without_epoll_and_kqueue_asyncio_s_loop_runs_with_one_warning() -> None
         if hasattr(select, name):
             delattr(select, name)
     import epoque
-    default = type(asyncio.new_event_loop())
+    loop = asyncio.new_event_loop()
+    default = type(loop)
+    loop.close()
     async def running(): return type(asyncio.get_running_loop()) is default
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -7,6 +7,7 @@ and what macOS lacks. The objects are looked into: a function that a system has 
 from __future__ import annotations
 
 import functools
+import os
 import shlex
 import shutil
 import subprocess
@@ -16,12 +17,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.loops import ROOT
+from tests.loops import ROOT, on_kqueue
 
 cythonize = pytest.importorskip("Cython.Build").cythonize
 compiler = shlex.split(sysconfig.get_config_var("CC") or "none")
 pytestmark = [
     pytest.mark.epoque_only("looks at epoque's own sources"),
+    pytest.mark.skipif("EPOQUE_PURE" in os.environ or on_kqueue, reason="once is enough: the compiled run does it"),
     pytest.mark.skipif(
         not shutil.which(compiler[0]) or not shutil.which("nm") or sys.implementation.name != "cpython",
         reason="compiles C",

@@ -62,11 +62,10 @@ class SignalSet:
         if self._queue is None:
             self._queue = _kqueue()
             self.fd = self._queue.fileno()
-        for flags, changed in (
-            (select.KQ_EV_DELETE, before - self._signals),
-            (select.KQ_EV_ADD, self._signals - before),
-        ):
-            self._queue.control([select.kevent(number, select.KQ_FILTER_SIGNAL, flags) for number in changed], 0, 0)
+        gone, new = before - self._signals, self._signals - before
+        changes = [select.kevent(number, select.KQ_FILTER_SIGNAL, select.KQ_EV_DELETE) for number in gone]
+        changes += [select.kevent(number, select.KQ_FILTER_SIGNAL) for number in new]
+        self._queue.control(changes, 0, 0)
 
     def block(self):
         if self._queue is not None:

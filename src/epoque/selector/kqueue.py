@@ -69,7 +69,7 @@ class KqueueSelector(Selector):
         try:
             self.poller.change(source.fd, source.generation, armed, source.interest, source.mode)
         except BrokenPipeError:
-            # A pipe whose reader has gone. Asked for again with the wait, the refusal is an event that tells the source.
+            # A pipe whose reader has gone. Asked for again with the wait, the refusal is an event that tells so.
             self.lagging[source.fd] = 0
 
     def discard(self, source):
