@@ -152,13 +152,14 @@ static int change_file(int kq, struct queue *queue, const struct kevent *change)
     return failure;
 }
 
-static int report(struct queue *queue, int fd, unsigned int events, int cleared, struct kevent *target) {
+/* What finds no room is left out: told again if it is level-triggered, as are almost all descriptors with two knotes. */
+static int report(struct queue *queue, int fd, unsigned int events, int cleared, struct kevent *target, int room) {
     struct watched *file = &queue->files[fd];
     struct stat found;
     int writing, count = 0, fifo, ended;
     if (!is_same(file, fd)) return 0;
     fifo = fstat(fd, &found) == 0 && S_ISFIFO(found.st_mode);
-    for (writing = 0; writing < 2; writing++) {
+    for (writing = 0; writing < 2 && count < room; writing++) {
         const struct knote *knote = &file->knotes[writing];
         unsigned int wanted = writing ? EPOLLOUT : EPOLLIN | EPOLLRDHUP;
         if (!knote->flags || !(events & (wanted | EPOLLHUP | EPOLLERR))) continue;
@@ -199,7 +200,7 @@ static int report_mixed(struct queue *queue, struct kevent *target, int room) {
         if (is_mixed(&queue->files[fd])) {
             struct pollfd polled = {fd, POLLIN | POLLOUT | POLLRDHUP, 0};
             left--;
-            if (poll(&polled, 1, 0) > 0) count += report(queue, fd, (unsigned int)polled.revents, 0, target + count);
+            if (poll(&polled, 1, 0) > 0) count += report(queue, fd, (unsigned int)polled.revents, 0, target + count, room - count);
         }
     return count;
 }
@@ -226,15 +227,15 @@ int kevent(int kq, const struct kevent *changes, int changed, struct kevent *eve
     }
     if (count || !room) return count;
     if (queue->mixed) count = report_mixed(queue, events, room);
-    if (room - count < 2) return count;
-    found = (room - count) / 2 < BATCH ? (room - count) / 2 : BATCH;
+    if (room == count) return count;
+    found = room - count < BATCH ? room - count : BATCH;
     found = epoll_pwait2(kq, batch, found, count ? &now : timeout, NULL);
     if (found < 0) return count ? count : -1;
     for (index = 0; index < found; index++) {
         if (batch[index].data.fd < 0)
-            count += report_signals(queue, kq, events + count, room - count - 2 * (found - index - 1));
+            count += report_signals(queue, kq, events + count, room - count);
         else
-            count += report(queue, batch[index].data.fd, batch[index].events, 1, events + count);
+            count += report(queue, batch[index].data.fd, batch[index].events, 1, events + count, room - count);
     }
     return count;
 }

@@ -162,6 +162,7 @@ class kqueue:
                 return errno.EBADF
             if knote and not self._lives(knote, thoroughly=True):
                 self._forget(knote)
+                self._exorcise(change.filter)
                 knote = None
         if knote is None:
             if not change.flags & EV_ADD:
@@ -205,6 +206,8 @@ class kqueue:
         knote.file = tuple(knote_file)
         if stat.S_ISFIFO(knote.mode) and knote.filter == FILTER_WRITE and _polled(knote.ident) & select.POLLERR:
             return errno.EPIPE
+        if knote.filter == FILTER_WRITE and any(q._all.fileno() == knote.ident for q in _queues if not q.closed):
+            return errno.EINVAL
         if os.isatty(knote.ident) and not watches_terminals:
             return errno.EINVAL
         try:

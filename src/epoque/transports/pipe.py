@@ -9,7 +9,7 @@ A writer is told of the end of its reader while it is idle: it is registered for
 pipe is EPOLLERR. Data that arrive on the descriptor of a writer are not its business.
 
 Some devices cannot be watched (EPERM, epoll_ctl(2)) because they never block: /dev/null and its like. They are read or
-written once per turn.
+written once per turn. With kqueue that may be a terminal, which does block: it is tried every `RETRY` seconds.
 """
 
 import asyncio
@@ -33,6 +33,7 @@ __all__ = ["ReadPipeTransport", "WritePipeTransport"]
 
 AT_ONCE = 64 * 1024  # bytes; as for streams, and as much as a pipe holds by default (pipe(7))
 MAX_SIZE = 256 * 1024  # bytes of the loop's receive buffer
+RETRY = 0.01  # seconds
 UNNOTICED = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES  # writes after the end, before it is logged
 
 
@@ -157,7 +158,10 @@ class PipeTransport(BaseTransport):
                 self.loop.selector.remove(self)
         if not self.in_line and self.interest:
             self.in_line = True
-            self.loop.schedule(self._call_ready, (), self.loop.context)
+            if os.isatty(self.fd):
+                self.loop.call_later(RETRY, self._call_ready, context=self.loop.context)
+            else:
+                self.loop.schedule(self._call_ready, (), self.loop.context)
 
     def _call_ready(self):
         self.in_line = False
