@@ -141,8 +141,30 @@ def test_platforms_without_extension_modules(monkeypatch: pytest.MonkeyPatch) ->
             monkeypatch.setenv("EPOQUE_PURE", value)
         assert pure() is expected
     monkeypatch.delenv("EPOQUE_PURE")
+    for platform, expected in (("darwin", False), ("freebsd14", False), ("win32", True), ("sunos5", True)):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert pure() is expected
+    monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(sys.implementation, "name", "pypy")
     assert pure()
+
+
+def test_each_platform_gets_its_own_selector(monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = runpy.run_path(str(ROOT / "setup.py"))
+    monkeypatch.delenv("EPOQUE_KQUEUE_LIB", raising=False)
+    for platform, selector in (
+        ("linux", "epoll"),
+        ("darwin", "kqueue"),
+        ("freebsd14", "kqueue"),
+        ("netbsd10", "kqueue"),
+    ):
+        monkeypatch.setattr(sys, "platform", platform)
+        names = {name for name in setup["modules"]() if "epoll" in name or "kqueue" in name}
+        assert names == {f"kernel.{selector}", f"selector.{selector}"}
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("EPOQUE_KQUEUE_LIB", "/usr/lib/libkqueue.so")
+    assert setup["modules"]() == setup["COMPILED"]
+    assert all("/usr/lib/libkqueue.so" in extension.extra_objects for extension in setup["extensions"]())
 
 
 def test_every_listed_module_is_an_extension_with_a_source(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,5 +18,3 @@ def provide(monkeypatch: pytest.MonkeyPatch) -> None:
     if not epoque.compiled and not hasattr(select, "kqueue"):
         for name, value in kqueue_model.NAMES.items():
             monkeypatch.setattr(select, name, value, raising=False)
-
-
