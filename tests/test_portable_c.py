@@ -45,6 +45,7 @@ MODULES = {
     "sockets": {"accept", "setsockopt"},
     "datagrams": {"recvmsg", "sendmsg"},
     "clock": set(),
+    "tls": set(),
     "pipes": {"read", "write", "writev"},
 }
 

@@ -19,6 +19,9 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     # Seconds that a callback may take before debug mode reports it.
     slow_callback_duration = 0.1
 
+    # Seconds; deadlines are nanoseconds.
+    _clock_resolution = 1e-9
+
     def __init__(self) -> None:
         Reactor.__init__(self)
         self._exception_handler = None
@@ -36,6 +39,8 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     run_in_executor = executors.run_in_executor
     set_default_executor = executors.set_default_executor
     shutdown_default_executor = executors.shutdown_default_executor
+    _check_default_executor = executors.check_default_executor
+    _do_shutdown = executors.do_shutdown
     shutdown_asyncgens = asyncgens.shutdown_asyncgens
     _asyncgen_firstiter_hook = asyncgens.firstiter_hook
     _asyncgen_finalizer_hook = asyncgens.finalizer_hook
@@ -52,6 +57,7 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
     create_unix_connection = unix.create_unix_connection
     create_unix_server = unix.create_unix_server
     start_tls = tls.start_tls
+    _make_socket_transport = tcp.make_socket_transport
 
     # Datagrams.
     create_datagram_endpoint = udp.create_datagram_endpoint

@@ -76,6 +76,10 @@ class Server(asyncio.Server):
         """The listening sockets, none once the server is closed."""
         return tuple(TransportSocket(sock) for sock in self._sockets or ())
 
+    @property
+    def _active_count(self) -> int:
+        return len(self._clients)
+
     async def start_serving(self) -> None:
         """Begin to accept connections, unless the server does already. Raises RuntimeError if it is closed."""
         self._start_serving()

@@ -29,16 +29,16 @@ def run_in_executor(
     if loop.get_debug():
         debug.check_callback(func, "run_in_executor")
     if executor is None:
-        executor = _default_executor(loop)
+        loop._check_default_executor()
+        executor = loop._default_executor
+        if executor is None:
+            executor = loop._default_executor = concurrent.futures.ThreadPoolExecutor(thread_name_prefix="asyncio")
     return futures.wrap_future(executor.submit(func, *args), loop=loop)
 
 
-def _default_executor(loop: EventLoop) -> concurrent.futures.Executor:
+def check_default_executor(loop: EventLoop) -> None:
     if loop._executor_shutdown_called:
         raise RuntimeError("Executor shutdown has been called")
-    if loop._default_executor is None:
-        loop._default_executor = concurrent.futures.ThreadPoolExecutor(thread_name_prefix="asyncio")
-    return loop._default_executor
 
 
 def set_default_executor(loop: EventLoop, executor: concurrent.futures.ThreadPoolExecutor) -> None:
@@ -54,7 +54,7 @@ async def shutdown_default_executor(loop: EventLoop, timeout: float | None = Non
     if loop._default_executor is None:
         return
     done = loop.create_future()
-    thread = threading.Thread(target=_join, args=(loop, loop._default_executor, done))
+    thread = threading.Thread(target=loop._do_shutdown, args=(done,))
     thread.start()
     try:
         async with timeouts.timeout(timeout):
@@ -70,15 +70,15 @@ async def shutdown_default_executor(loop: EventLoop, timeout: float | None = Non
         thread.join()
 
 
-def _join(loop: EventLoop, executor: concurrent.futures.Executor, done: futures.Future[None]) -> None:
-    """In a thread: wait for the executor, then tell the loop, if it is still there to be told."""
+def do_shutdown(loop: EventLoop, future: futures.Future[None]) -> None:
+    """In a thread: wait for the default executor, then tell the loop, if it is still there to be told."""
     try:
-        executor.shutdown(wait=True)
+        loop._default_executor.shutdown(wait=True)
         result = None
     except Exception as exc:
         result = exc
     try:
-        loop.call_soon_threadsafe(_settle, done, result)
+        loop.call_soon_threadsafe(_settle, future, result)
     except RuntimeError:
         if not loop.is_closed():
             raise

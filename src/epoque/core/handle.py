@@ -96,6 +96,13 @@ class Handle:
             self.run()
         self = None
 
+    def _repr_info(self):
+        return self.describe()
+
+    @property
+    def _repr(self):
+        return self.text
+
     @property
     def _callback(self):
         return self.callback

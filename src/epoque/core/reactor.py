@@ -94,10 +94,7 @@ class Reactor(Scheduler):
             while not self.stopping and self.usable:  # a child that a callback forked may close it and come back
                 self.turn()
         finally:
-            try:
-                self.end_turn()
-            finally:
-                self.leave()
+            self._run_forever_cleanup()
 
     def run_until_complete(self, future):
         """Run until `future`, or the task made of a coroutine, is done; return its result or raise its exception."""
@@ -132,7 +129,7 @@ class Reactor(Scheduler):
     def enter(self):
         if self.forked:
             self.after_fork()
-        self.track_origins(self.debug)
+        self._set_coroutine_origin_tracking(self.debug)
         self.previous_hooks = sys.get_asyncgen_hooks()
         self.thread = interp.thread_ident()
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
@@ -149,7 +146,7 @@ class Reactor(Scheduler):
         if self.previous_hooks is not None:
             sys.set_asyncgen_hooks(*self.previous_hooks)
             self.previous_hooks = None
-        self.track_origins(False)
+        self._set_coroutine_origin_tracking(False)
         self.signals.leave()  # the last: a handler may run in it, and raise
 
     def first_turn(self):
@@ -375,9 +372,9 @@ class Reactor(Scheduler):
         """Switch debug mode: slow callbacks are logged, calls from the wrong thread refused, origins kept."""
         self.debug = bool(enabled)
         if self.is_running():
-            self.call_soon_threadsafe(self.track_origins, self.debug)
+            self.call_soon_threadsafe(self._set_coroutine_origin_tracking, self.debug)
 
-    def track_origins(self, enabled):
+    def _set_coroutine_origin_tracking(self, enabled):
         if enabled == (self.origin_depth >= 0):
             return
         if enabled:
@@ -392,7 +389,41 @@ class Reactor(Scheduler):
         if events._get_running_loop() is not None:
             raise RuntimeError("Cannot run the event loop while another loop is running")
 
-    # Names under which asyncio's own loop is inspected, as in Scheduler.
+    # Names under which asyncio's own loop is inspected and driven, as in Scheduler.
+
+    def _run_forever_setup(self):
+        self.check_closed()
+        self.check_running()
+        self.enter()
+
+    def _run_once(self):
+        """One turn, in a run or outside."""
+        self.check_closed()
+        self.turn()
+
+    def _run_forever_cleanup(self):
+        if self.signals is None:  # never initialised
+            self.check_closed()
+        try:
+            self.end_turn()
+        finally:
+            self.leave()
+
+    def _check_signal(self, sig):
+        check_signal(sig)
+
+    def _handle_signal(self, sig):
+        if self.usable:
+            self.signals.deliver(sig)
+
+    @property
+    def _signal_handlers(self):
+        return dict(self.signals.handlers) if self.usable else {}
+
+    @property
+    def _transports(self):
+        sources = self.selector.table if self.usable else ()
+        return {fd: source for fd, source in enumerate(sources) if isinstance(source, asyncio.BaseTransport)}
 
     def _check_running(self):
         self.check_running()
@@ -404,6 +435,18 @@ class Reactor(Scheduler):
     @property
     def _stopping(self):
         return self.stopping
+
+    @property
+    def _old_agen_hooks(self):
+        return self.previous_hooks
+
+    @property
+    def _coroutine_origin_tracking_enabled(self):
+        return self.origin_depth >= 0
+
+    @property
+    def _coroutine_origin_tracking_saved_depth(self):
+        return self.origin_depth if self.origin_depth >= 0 else None
 
 
 def _stop_with_future(future):

@@ -5,7 +5,7 @@ from epoque.core cimport timers
 from epoque.core.handle cimport Handle
 from epoque.core.ready cimport ReadyQueue
 from epoque.core.timers cimport TimerHandle, Timers
-from epoque.kernel cimport clock, interp
+from epoque.kernel cimport clock, fifo, interp
 
 cdef bint _NAMED_BY_FACTORY
 

@@ -3,13 +3,14 @@
 
 import sys
 from asyncio import futures, tasks
+from collections import deque
 from contextvars import Context
 
 from epoque.core import debug, timers
 from epoque.core import handle as handles
 from epoque.core.ready import ReadyQueue
 from epoque.core.timers import Timers
-from epoque.kernel import clock, interp
+from epoque.kernel import clock, fifo, interp
 
 __all__ = ["Scheduler"]
 
@@ -160,13 +161,28 @@ class Scheduler:
     def __reduce__(self):
         raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
-    # Names under which asyncio's own loop is inspected by debuggers and test suites.
+    # Names under which asyncio's own loop is inspected and driven. Collections are snapshots.
 
     def _check_closed(self):
         self.check_closed()
 
     def _check_thread(self):
         self.check_thread()
+
+    def _check_callback(self, callback, method):
+        debug.check_callback(callback, method)
+
+    def _call_soon(self, callback, args, context):
+        self.check_closed()
+        return self.schedule(callback, args, interp.copy_context() if context is None else context)
+
+    def _add_callback(self, handle):
+        self._add_callback_signalsafe(handle)
+
+    def _add_callback_signalsafe(self, handle):
+        self.check_closed()
+        if not handle._cancelled:
+            self.queue.put_threadsafe(handle)
 
     @property
     def _closed(self):
@@ -178,7 +194,15 @@ class Scheduler:
 
     @property
     def _scheduled(self):
-        return list(self.timers.heap)
+        return list(self.timers.heap) if self.usable else []
+
+    @property
+    def _timer_cancelled_count(self):
+        return 0  # cancelled, a timer is out of the heap
+
+    @property
+    def _ready(self):
+        return deque(fifo.items(self.queue.handles) if self.usable else ())
 
     @property
     def _task_factory(self):

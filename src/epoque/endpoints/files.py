@@ -243,7 +243,7 @@ class _StandIn(asyncio.Protocol):
 
     def restore(self) -> None:
         """Put the protocol back, and tell it what it has missed."""
-        if self.lost or getattr(self.transport, "_ssl_protocol", self) is None:  # TLS, closed twice: answers nothing
+        if self.lost:
             return
         self.transport.set_protocol(self.protocol)
         if self.resume_reading:

@@ -190,14 +190,14 @@ async def attach(
 
     An owned socket is closed if the transport cannot be made. Once it is made, it closes the socket in any case.
     """
-    engine = None
+    secured = None
     try:
         sock.setblocking(False)
         protocol = protocol_factory()
         waiter = loop.create_future()
         loop._ensure_fd_no_transport(sock)
         if ssl:
-            engine = tls.Engine(
+            secured = tls.secure(
                 loop,
                 protocol,
                 ssl,
@@ -207,26 +207,29 @@ async def attach(
                 handshake_timeout=handshake_timeout,
                 shutdown_timeout=shutdown_timeout,
             )
-            stream = connected(loop, sock, engine)
+            connected(loop, sock, secured)
         else:
             stream = connected(loop, sock, protocol, waiter)
     except BaseException:
-        if engine is not None:
-            engine.discard()
         if owned:
             sock.close()
         raise
-    transport: asyncio.Transport = stream if engine is None else engine.transport
+    transport: asyncio.Transport = stream if secured is None else secured
     try:
         await waiter
     except BaseException:
         transport.close()
-        if engine is not None and not _succeeded(waiter):
-            stream.abort()  # close() does not reach the stream while the handshake has not begun
         raise
     finally:
         del waiter  # it may hold the exception, whose traceback refers to this frame
     return transport, protocol
+
+
+def make_socket_transport(
+    loop: Any, sock: socket.socket, protocol: Any, waiter: Any = None, *, extra: Any = None, server: Any = None
+) -> asyncio.Transport:
+    transport: asyncio.Transport = connected(loop, sock, protocol, waiter, extra, server)
+    return transport
 
 
 async def launch(server: Server, sockets: Iterable[socket.socket], start_serving: bool, *, owned: bool) -> None:
@@ -240,10 +243,6 @@ async def launch(server: Server, sockets: Iterable[socket.socket], start_serving
         if owned or server.is_serving():
             server.close()
         raise
-
-
-def _succeeded(waiter: asyncio.Future[None]) -> bool:
-    return waiter.done() and not waiter.cancelled() and waiter.exception() is None
 
 
 def _check_stream(sock: socket.socket) -> None:

@@ -1,14 +1,11 @@
 """How do ssl=, server_hostname= and the TLS timeouts of an endpoint become TLS on a stream?
 
-By asyncio's own `SSLProtocol`, a protocol towards the stream transport and a transport towards the user's protocol.
-This module is the only one that knows it: another engine replaces it here.
-
 Timeouts are in seconds; None means 60 for the handshake and 30 for the shutdown.
 """
 
 from __future__ import annotations
 
-from asyncio import sslproto
+from asyncio import constants
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -16,73 +13,48 @@ try:
 except ImportError:  # an interpreter built without OpenSSL
     ssl = None  # type: ignore[assignment]
 
+from epoque.kernel.tls import Engine
+from epoque.transports.tls import TLSTransport
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
     from ssl import SSLContext
 
 
-class Engine(sslproto.SSLProtocol):
-    """One TLS connection: give it to a StreamTransport as its protocol, and its `transport` to the user."""
+def secure(
+    loop: Any,
+    protocol: asyncio.BaseProtocol,
+    context: SSLContext | bool | None,
+    waiter: asyncio.Future[None],
+    *,
+    server_side: bool = False,
+    server_hostname: str | None = None,
+    handshake_timeout: float | None = None,
+    shutdown_timeout: float | None = None,
+) -> TLSTransport:
+    """Make a TLS transport, to be given to the transport below it as its protocol; `waiter` hears of the handshake.
 
-    def __init__(
-        self,
-        loop: Any,
-        protocol: asyncio.BaseProtocol,
-        context: SSLContext | bool | None,
-        waiter: asyncio.Future[None],
-        *,
-        server_side: bool = False,
-        server_hostname: str | None = None,
-        handshake_timeout: float | None = None,
-        shutdown_timeout: float | None = None,
-        call_connection_made: bool = True,
-    ) -> None:
-        arguments: dict[str, Any] = {
-            "sslcontext": None if isinstance(context, bool) else context,  # None: the default for clients
-            "ssl_handshake_timeout": handshake_timeout,
-            "ssl_shutdown_timeout": shutdown_timeout,
-        }
-        super().__init__(
-            loop,
-            protocol,
-            waiter=waiter,
-            server_side=server_side,
-            server_hostname=server_hostname,
-            call_connection_made=call_connection_made,
-            **arguments,
-        )
-
-    @property
-    def transport(self) -> asyncio.Transport:
-        """The user's transport, until the connection is lost."""
-        return self._app_transport
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Keep the addresses for get_extra_info(), which answers from the stream as long as there is one."""
-        state: Any = self
-        if state._transport is not None:
-            for name in ("sockname", "peername"):
-                state._extra[name] = state._transport.get_extra_info(name)
-        super().connection_lost(exc)
-
-    def resume_writing(self) -> None:
-        """Pass on the end of a pause that began before start_tls(), of which only the user's protocol was told."""
-        state: Any = self
-        if state._ssl_writing_paused:
-            super().resume_writing()
-        else:
-            state._app_protocol.resume_writing()
-
-    def feed(self, data: bytes) -> None:
-        """Take bytes that were received before the handshake began."""
-        state: Any = self
-        state._incoming.write(data)
-
-    def discard(self) -> None:
-        """Forget an engine that never got its stream, without the warning about an unclosed transport."""
-        state: Any = self
-        state._app_transport._closed = True
+    ValueError for a timeout that is not positive or a server without a context, ssl.SSLError for a context that does
+    not fit.
+    """
+    if ssl is None:
+        raise RuntimeError("Python ssl module is not available")
+    if isinstance(context, bool) or not context:
+        if server_side:
+            raise ValueError("Server side SSL needs a valid SSLContext")
+        context = ssl.create_default_context()
+        if not server_hostname:
+            context.check_hostname = False
+    hostname = server_hostname if server_hostname and not server_side else None
+    return TLSTransport(
+        loop,
+        protocol,
+        Engine(context, server_side, hostname),
+        waiter,
+        _timeout("handshake", handshake_timeout, constants.SSL_HANDSHAKE_TIMEOUT),
+        _timeout("shutdown", shutdown_timeout, constants.SSL_SHUTDOWN_TIMEOUT),
+    )
 
 
 def check_timeouts(context: object, handshake_timeout: float | None, shutdown_timeout: float | None) -> None:
@@ -100,13 +72,13 @@ def accepting(
     context: SSLContext,
     handshake_timeout: float | None,
     shutdown_timeout: float | None,
-) -> Callable[[], Engine]:
+) -> Callable[[], TLSTransport]:
     """Return the protocol factory of a listener whose connections begin with a handshake."""
 
-    def make() -> Engine:
+    def make() -> TLSTransport:
         protocol = protocol_factory()
         waiter = loop.create_future()
-        engine = Engine(
+        transport = secure(
             loop,
             protocol,
             context,
@@ -115,7 +87,6 @@ def accepting(
             handshake_timeout=handshake_timeout,
             shutdown_timeout=shutdown_timeout,
         )
-        transport = engine.transport
 
         def report(waiter: asyncio.Future[None]) -> None:
             error = None if waiter.cancelled() else waiter.exception()
@@ -125,7 +96,7 @@ def accepting(
                 loop.call_exception_handler(context)
 
         waiter.add_done_callback(report)
-        return engine
+        return transport
 
     return make
 
@@ -140,7 +111,7 @@ async def start_tls(
     server_hostname: str | None = None,
     ssl_handshake_timeout: float | None = None,
     ssl_shutdown_timeout: float | None = None,
-) -> asyncio.Transport:
+) -> TLSTransport:
     """Upgrade a connection to TLS and return the transport that takes the old one's place for the protocol.
 
     Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails.
@@ -153,7 +124,7 @@ async def start_tls(
         raise TypeError(f"transport {transport!r} is not supported by start_tls()")
     stream: Any = transport
     waiter = loop.create_future()
-    engine = Engine(
+    secured = secure(
         loop,
         protocol,
         sslcontext,
@@ -162,21 +133,18 @@ async def start_tls(
         server_hostname=server_hostname,
         handshake_timeout=ssl_handshake_timeout,
         shutdown_timeout=ssl_shutdown_timeout,
-        call_connection_made=False,
     )
-    secured = engine.transport
-    # No byte may reach the engine before connection_made(), which waits for its turn.
+    # What comes before the handshake begins would be taken for more of it than there is: reading waits for its turn.
     stream.pause_reading()
-    stream.set_protocol(engine)
-    engine.feed(_take_unread(protocol))
-    started = loop.call_soon(engine.connection_made, stream)
+    stream.set_protocol(secured)
+    secured._take_place(stream, _take_unread(protocol))
     resumed = loop.call_soon(stream.resume_reading)
     try:
         await waiter
     except BaseException:
-        stream.close()
-        started.cancel()
         resumed.cancel()
+        secured.close()
+        stream.close()
         raise
     return secured
 
@@ -192,3 +160,11 @@ def _take_unread(protocol: asyncio.BaseProtocol) -> bytes:
     data = bytes(buffer)
     buffer.clear()
     return data
+
+
+def _timeout(name: str, value: float | None, default: float) -> float:
+    if value is None:
+        return default
+    if value <= 0:
+        raise ValueError(f"ssl_{name}_timeout should be a positive number, got {value}")
+    return value

@@ -8,5 +8,8 @@ cdef class Fifo:
     cdef int clear(self) except -1
 
 
+cdef list items(Fifo queue)
+
+
 cdef inline Py_ssize_t size(Fifo queue) noexcept:
     return queue._count

@@ -2,7 +2,8 @@
 
 from collections import deque
 
-__all__ = ["Fifo", "size"]
+__all__ = ["Fifo", "items", "size"]
 
 Fifo = deque
+items = list
 size = len

@@ -62,6 +62,12 @@ cdef class Fifo:
         return 0
 
 
+cdef list items(Fifo queue):
+    """What is in line, in order."""
+    cdef list ring = queue._slots[queue._head :] + queue._slots[: queue._head]
+    return ring[: queue._count]
+
+
 cdef int _grow(Fifo queue) except -1:
     """Double the ring, begun at index 0."""
     cdef list ring, larger

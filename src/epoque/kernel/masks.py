@@ -19,3 +19,5 @@ SEND_PIECES = 256  # buffers of one sendmsg(): 4 KiB of iovecs on the stack; Lin
 DATAGRAMS = 64
 DATAGRAM_SIZE = 64 * 1024  # bytes; no IP datagram is larger, but for jumbograms (RFC 2675), which Linux does not send
 LARGEST_DATAGRAM = 256 * 1024  # bytes; of other families; asyncio's figure
+
+TLS_RECORD = 16 * 1024  # bytes of plaintext in one record at most (RFC 8446, 5.1)

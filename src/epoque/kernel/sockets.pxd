@@ -1,3 +1,12 @@
+cdef extern from "<sys/uio.h>" nogil:
+    struct iovec:
+        void *iov_base
+        size_t iov_len
+
+cdef enum:
+    SEND_PIECES = 256  # as in masks.py
+
+
 cdef class Receiver:
     cdef char *_buffer
     cdef Py_ssize_t _size  # bytes in _buffer
@@ -14,3 +23,5 @@ cdef int nodelay(int fd) except -1
 cdef int no_sigpipe(int fd) except -1
 cdef int shutdown(int fd) except -1
 cdef object _named(void *storage, unsigned int length)
+cdef Py_ssize_t _gather(list pieces, Py_ssize_t offset, iovec *vector) except -1
+cdef bint _would_block() except -1

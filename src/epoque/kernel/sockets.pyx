@@ -20,9 +20,6 @@ cdef extern from "<sys/socket.h>" nogil:
         unsigned short sa_family
     struct sockaddr_storage:
         unsigned short ss_family
-    struct iovec:
-        void *iov_base
-        size_t iov_len
     struct msghdr:
         void *msg_name
         socklen_t msg_namelen
@@ -129,9 +126,6 @@ cdef extern from "Python.h":
     Py_buffer *PyMemoryView_GET_BUFFER(object view)
     bint PyMemoryView_Check(object view)
 
-cdef enum:
-    SEND_PIECES = 256  # as in masks.py
-
 
 cdef class Receiver:
     """Where a loop receives: `recv` gives what one system call brings, as bytes of exactly that length."""
@@ -211,9 +205,26 @@ cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset) except -2:
     """
     cdef iovec vector[SEND_PIECES]
     cdef msghdr message
+    cdef ssize_t count
+    message.msg_name = NULL
+    message.msg_namelen = 0
+    message.msg_iov = vector
+    message.msg_iovlen = _gather(pieces, offset, vector)
+    message.msg_control = NULL
+    message.msg_controllen = 0
+    message.msg_flags = 0
+    while True:
+        count = sendmsg(fd, &message, EPOQUE_NOSIGNAL)
+        if count >= 0:
+            return count
+        if _would_block():
+            return -1
+
+
+cdef Py_ssize_t _gather(list pieces, Py_ssize_t offset, iovec *vector) except -1:
+    """Fill `vector`, SEND_PIECES long, with what one system call is to send; return how much of it was used."""
     cdef Py_buffer *view
     cdef Py_ssize_t index = 0
-    cdef ssize_t count
     for piece in pieces:
         if PyMemoryView_Check(piece):
             view = PyMemoryView_GET_BUFFER(piece)
@@ -225,23 +236,10 @@ cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset) except -2:
         index += 1
         if index == SEND_PIECES:
             break
-    if index == 0:
-        return 0
-    vector[0].iov_base = <char *>vector[0].iov_base + offset
-    vector[0].iov_len -= offset
-    message.msg_name = NULL
-    message.msg_namelen = 0
-    message.msg_iov = vector
-    message.msg_iovlen = index
-    message.msg_control = NULL
-    message.msg_controllen = 0
-    message.msg_flags = 0
-    while True:
-        count = sendmsg(fd, &message, EPOQUE_NOSIGNAL)
-        if count >= 0:
-            return count
-        if _would_block():
-            return -1
+    if index:
+        vector[0].iov_base = <char *>vector[0].iov_base + offset
+        vector[0].iov_len -= offset
+    return index
 
 
 cdef object accept(object listener):

@@ -14,23 +14,34 @@ cdef class BaseTransport(Source):
     cdef object context  # contextvars.Context of the protocol's callbacks
     cdef object protocol  # None once the connection has ended
     cdef object server  # that accepted it, or None
-    cdef object sock  # socket.socket that owns the descriptor; None while nobody has asked for one
+    cdef object sock  # what owns the descriptor: usually a socket.socket; None while nobody has asked for one
     cdef int family
     cdef int proto
     cdef object peername
     cdef object sockname
     cdef dict extra  # for get_extra_info; None if empty
+    cdef bint started  # connection_made was called
+    cdef bint paused  # pause_reading
     cdef bint closing
     cdef int lost  # 0; then 1, when connection_lost is in line, plus the writes dropped since
     cdef object __weakref__
 
     cdef int take_over(self, int fd) except -1
+    cdef int watch(self) except -1
     cdef object get_socket(self)
+    cdef str state(self)
+    cdef int begin(self) except -1
+    cdef int start(self) except -1
     cdef int note(self, object exc, str message) except -1
     cdef int blame(self, object exc, str name) except -1
+    cdef int report(self, object exc, str message) except -1
     cdef int lose(self, object exc) except -1
     cdef int end(self, object exc, int last) except -1
-    @cython.locals(fd=int)
+    @cython.locals(fd=int, owned=bint)
     cdef int release(self) except -1
+    cdef int read_on(self) except -1
     cdef bint receive(self) except -1
     cdef int drop_output(self) except -1
+
+
+cdef object name_of(object ask)

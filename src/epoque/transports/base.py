@@ -34,12 +34,14 @@ class BaseTransport(Source):
         "family",
         "loop",
         "lost",
+        "paused",
         "peername",
         "proto",
         "protocol",
         "server",
         "sock",
         "sockname",
+        "started",
     )
 
     max_size = 256 * 1024  # bytes that one receive can bring; the name is asyncio's
@@ -56,6 +58,8 @@ class BaseTransport(Source):
         self.peername = None
         self.sockname = None
         self.extra = None
+        self.started = False
+        self.paused = False
         self.closing = False
         self.lost = 0
 
@@ -71,6 +75,10 @@ class BaseTransport(Source):
         if self.server is not None:
             self.server._attach(self)
 
+    def watch(self):
+        """Have `on_ready` called for what is of interest."""
+        self.loop.selector.update(self)
+
     def on_lost(self):
         """Somebody else has closed our descriptor; its number may be anybody's by now, so nothing is sent or closed."""
         self.fd = -1
@@ -79,15 +87,15 @@ class BaseTransport(Source):
 
     def get_extra_info(self, name, default=None):
         """``socket``, ``sockname``, ``peername``, or `default`. Names stay known after the connection has ended."""
+        if self.extra is not None and name in self.extra:
+            return self.extra[name]
         if name == "peername":
             return self.peername
         if name == "sockname":
             return self.sockname
         if name == "socket":
             return self.get_socket()
-        if self.extra is None:
-            return default
-        return self.extra.get(name, default)
+        return default
 
     def get_socket(self):
         if self.extra is None:
@@ -101,6 +109,10 @@ class BaseTransport(Source):
                 self.sock.setblocking(False)
             self.extra["socket"] = TransportSocket(self.sock)
         return self.extra["socket"]
+
+    def set_protocol(self, protocol):
+        """Hand the transport to another protocol, from the next event on."""
+        self.protocol = protocol
 
     def get_protocol(self):
         """The protocol, None once the connection has ended."""
@@ -118,15 +130,67 @@ class BaseTransport(Source):
             parts.append("closing")
         parts.append(f"fd={self.fd}")
         if self.fd >= 0 and self.loop.usable:
-            read = "polling" if self.interest & READ else "idle"
-            write = "polling" if self.interest & WRITE else "idle"
-            parts.append(f"read={read} write=<{write}, bufsize={self.get_write_buffer_size()}>")
+            parts.append(self.state())
         return f"<{' '.join(parts)}>"
+
+    def state(self):
+        return "polling" if self.interest & (READ | WRITE) else "idle"
 
     def __del__(self):
         if self.owned:
             warnings.warn(f"unclosed transport {self!r}", ResourceWarning, source=self, stacklevel=2)
             self.release()
+
+    # asyncio.ReadTransport; a transport that cannot be read says so.
+
+    def is_reading(self):
+        """Whether data can be received: not paused and not closing."""
+        return not self.closing and not self.paused
+
+    def pause_reading(self):
+        """Give the protocol no more data until `resume_reading`. Without effect when paused or closing."""
+        if self.closing or self.paused:
+            return
+        self.paused = True
+        self.interest &= ~READ
+        if self.loop.debug:
+            debug.logger.debug("%r pauses reading", self)
+
+    def resume_reading(self):
+        """Undo `pause_reading`. Without effect when not paused or closing."""
+        if self.closing or not self.paused:
+            return
+        self.paused = False
+        self.read_on()
+        if self.loop.debug:
+            debug.logger.debug("%r resumes reading", self)
+
+    # The beginning.
+
+    def _start(self, waiter):
+        """Begin: connection_made, then reading, then whoever waits."""
+        try:
+            self.begin()
+        finally:
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+
+    def begin(self):
+        try:
+            interp.call_method(self.context, self.protocol, "connection_made", self)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as exc:
+            self.blame(exc, "connection_made")
+        finally:
+            self.start()
+
+    def start(self):
+        """The protocol knows the transport."""
+        self.started = True
+        self.read_on()
+
+    # The end.
 
     def note(self, exc, message):
         """A broken connection is everyday life: seen in debug mode, and by connection_lost."""
@@ -135,15 +199,13 @@ class BaseTransport(Source):
 
     def blame(self, exc, name):
         """The protocol failed: report it, and end its connection only."""
-        self.loop.call_exception_handler(
-            {
-                "message": f"Fatal error: protocol.{name}() call failed.",
-                "exception": exc,
-                "transport": self,
-                "protocol": self.protocol,
-            }
-        )
+        self.report(exc, f"Fatal error: protocol.{name}() call failed.")
         self.lose(exc)
+
+    def report(self, exc, message):
+        self.loop.call_exception_handler(
+            {"message": message, "exception": exc, "transport": self, "protocol": self.protocol}
+        )
 
     def lose(self, exc):
         self.end(exc, 0)
@@ -176,20 +238,17 @@ class BaseTransport(Source):
         finally:
             self.release()
 
-    def _force_close(self, exc):
-        """What `asyncio.sslproto` calls when TLS fails: the connection ends with ``connection_lost(exc)``."""
-        self.lose(exc)
-
     def release(self):
         """Give everything back."""
         fd = self.fd
+        owned = self.owned
         self.fd = -1
+        self.owned = False
         self.protocol = None
         if self.sock is not None:
             self.sock.close()
-        elif self.owned:
+        elif owned:
             events.close(fd)
-        self.owned = False
         server = self.server
         if server is not None:
             self.server = None
@@ -201,7 +260,27 @@ class BaseTransport(Source):
     def __reduce__(self):
         raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
-    # Names under which asyncio's own transports are inspected.
+    # Names under which asyncio's own transports are inspected and driven.
+
+    def _force_close(self, exc):
+        self.lose(exc)
+
+    def _fatal_error(self, exc, message="Fatal error on transport"):
+        if isinstance(exc, OSError):
+            self.note(exc, message)
+        else:
+            self.report(exc, message)
+        self.lose(exc)
+
+    def _read_ready(self):
+        self.on_ready(READ)
+
+    @property
+    def _extra(self):
+        self.get_socket()  # makes it
+        self.extra.setdefault("sockname", self.sockname)
+        self.extra.setdefault("peername", self.peername)
+        return self.extra
 
     @property
     def _loop(self):
@@ -210,6 +289,10 @@ class BaseTransport(Source):
     @property
     def _protocol(self):
         return self.protocol
+
+    @property
+    def _protocol_connected(self):
+        return True  # there is none without a protocol
 
     @property
     def _server(self):
@@ -224,6 +307,10 @@ class BaseTransport(Source):
         return self.fd
 
     @property
+    def _paused(self):
+        return self.paused
+
+    @property
     def _closing(self):
         return self.closing
 
@@ -233,6 +320,10 @@ class BaseTransport(Source):
 
     # What a kind of transport supplies.
 
+    def read_on(self):
+        """Watch for data, if they are wanted."""
+        raise NotImplementedError
+
     def receive(self):
         """One receive; True if data came."""
         raise NotImplementedError
@@ -240,3 +331,11 @@ class BaseTransport(Source):
     def drop_output(self):
         """Forget what was not sent."""
         raise NotImplementedError
+
+
+def name_of(ask):
+    """A socket's name, or None if it has none."""
+    try:
+        return ask()
+    except OSError:
+        return None

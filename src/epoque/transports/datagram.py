@@ -3,9 +3,8 @@
 Reading: what waits is received in one system call, `DATAGRAMS` at most before the other descriptors have their turn,
 and handed over one by one. What the protocol leaves by pausing in the middle is kept for it.
 
-Writing: what a turn sends leaves at its end in one system call; `DATAGRAMS` of them, more than `AT_ONCE` bytes, or more
-than the high-water mark leave at once, and so does anything sent outside a turn. An error belongs to one datagram: the
-protocol hears of it, the rest is sent. Host names are looked up on the resolver's threads; the order is kept.
+Writing: see `writer`; `DATAGRAMS` of them leave at once, too. An error belongs to one datagram: the protocol hears of
+it, the rest is sent. Host names are looked up on the resolver's threads; the order is kept.
 
 Whatever the protocol raises is reported; the endpoint stays, as asyncio's does.
 """
@@ -14,19 +13,16 @@ import asyncio
 import functools
 import socket
 import sys
-from asyncio import constants
+from collections import deque
 
-from epoque.core import debug
 from epoque.kernel import datagrams, interp
 from epoque.kernel.masks import DATAGRAMS, HANGUP, READ, WRITE
-from epoque.transports import flow, sendqueue
-from epoque.transports.base import BaseTransport
+from epoque.transports import base, flow, sendqueue
 from epoque.transports.datagramqueue import DatagramQueue
-from epoque.transports.flow import FlowControl
+from epoque.transports.writer import WritingTransport
 
 __all__ = ["DatagramTransport", "opened"]
 
-AT_ONCE = 64 * 1024  # bytes; with less, waiting for the end of the turn saves more than it costs
 ERROR_QUEUE = getattr(socket, "MSG_ERRQUEUE", 0)  # Linux
 SENDS_EMPTY = sys.version_info >= (3, 13)  # before, asyncio drops empty datagrams
 
@@ -40,7 +36,7 @@ class Both(asyncio.DatagramTransport, asyncio.Transport):
     """What asyncio's datagram transports say they are: `Transport` as well, for historical reasons."""
 
 
-class DatagramTransport(BaseTransport):
+class DatagramTransport(WritingTransport):
     """An endpoint. asyncio's `DatagramTransport` interface, and pausing."""
 
     __slots__ = (
@@ -48,32 +44,24 @@ class DatagramTransport(BaseTransport):
         "connected",
         "delivered",
         "ended",
-        "ending",
-        "flow",
         "flushing",
         "on_the_spot",
         "pause",
-        "paused",
         "queue",
         "receiver",
         "remote",
         "retry",
-        "started",
     )
 
     max_size = 256 * 1024  # bytes of a datagram that can be received
 
     def __init__(self, loop, sock, protocol, remote, context):
-        BaseTransport.__init__(self, loop, protocol, None, context)
+        WritingTransport.__init__(self, loop, protocol, None, context)
         self.receiver = self.loop.get_datagram_receiver()
         self.queue = DatagramQueue()
-        self.flow = FlowControl()
         self.remote = remote
         self.connected = False
-        self.started = False
-        self.paused = False
         self.ended = False
-        self.ending = False
         self.flushing = False
         self.on_the_spot = False
         self.arrived = []
@@ -88,87 +76,26 @@ class DatagramTransport(BaseTransport):
 
     # asyncio.BaseTransport
 
-    def set_protocol(self, protocol):
-        """Hand the endpoint to another protocol, from the next event on."""
-        self.protocol = protocol
-
     def close(self):
         """Stop reading, send what is queued, then end. Closing twice is harmless."""
-        if self.closing:
-            return
-        self.closing = True
-        self.drop_input()
-        if self.interest & READ:
-            self.interest &= ~READ
-            if self.interest:
-                self.loop.selector.update(self)
-        if not self.queue.pairs:
-            self.finish()
-        elif not self.waits():
-            self.flush_now()
-
-    def abort(self):
-        """End at once. What was sent in this turn is offered to the kernel; what it had no room for is lost."""
-        if self.ending and self.lost == 0 and not self.waits():
-            self.flush_here()
-        self.lose(None)
-
-    def __repr__(self):
-        parts = [type(self).__name__]
-        if self.fd < 0:
-            parts.append("closed")
-        elif self.closing:
-            parts.append("closing")
-        parts.append(f"fd={self.fd}")
-        if self.fd >= 0 and self.loop.usable:
-            read = "polling" if self.interest & READ else "idle"
-            write = "polling" if self.interest & WRITE else "idle"
-            parts.append(f"read={read} write=<{write}, bufsize={self.queue.size}>")
-        return f"<{' '.join(parts)}>"
+        if not self.closing:
+            self.drop_input()
+        WritingTransport.close(self)
 
     # Reading.
 
-    def is_reading(self):
-        """Whether datagrams can be received: not paused and not closing."""
-        return not self.closing and not self.paused
-
-    def pause_reading(self):
-        """Stop calling ``datagram_received`` until `resume_reading`. Without effect when paused or closing."""
-        if self.closing or self.paused:
-            return
-        self.paused = True
-        self.interest &= ~READ
-        if self.loop.debug:
-            debug.logger.debug("%r pauses reading", self)
-
-    def resume_reading(self):
-        """Undo `pause_reading`. Without effect when not paused or closing."""
-        if self.closing or not self.paused:
-            return
-        self.paused = False
+    def read_on(self):
         if self.delivered < len(self.arrived):
             self.loop.schedule(self._deliver, (), self.loop.context)
-        self.read_on()
-        if self.loop.debug:
-            debug.logger.debug("%r resumes reading", self)
-
-    def read_on(self):
         if self.started and not self.paused and not self.closing and not self.ended:
             self.interest |= READ
             self.loop.selector.update(self)
 
-    def _start(self, waiter):
-        """Begin: connection_made, then reading, then whoever waits."""
+    def begin(self):
         try:
             self.tell("connection_made", (self,))
         finally:
-            self.read_from_now_on()
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
-
-    def read_from_now_on(self):
-        self.started = True
-        self.read_on()
+            self.start()
 
     def on_ready(self, mask):
         if mask & READ and self.interest & READ:
@@ -267,21 +194,9 @@ class DatagramTransport(BaseTransport):
     def can_write_eof(self):
         raise NotImplementedError
 
-    def set_write_buffer_limits(self, high=None, low=None):
-        """Set the water marks, in bytes: `high` pauses the protocol's writing, `low` resumes it.
-
-        By default 64 KiB and a quarter of `high`. ValueError unless high >= low >= 0.
-        """
-        self.flow.set_limits(high, low)
-        self.flow.filled(self.queue.size, self, self.protocol, self.loop)
-
-    def get_write_buffer_limits(self):
-        """The water marks (low, high), in bytes."""
-        return self.flow.low, self.flow.high
-
     def get_write_buffer_size(self):
         """Bytes that the kernel has not taken yet, those sent in this turn among them; from 3.13 on, 8 per header."""
-        return self.queue.size
+        return self.unsent()
 
     def sendto(self, data, addr=None):
         """Send `data`, bytes-like, no later than at the end of the turn; the buffer may be reused at once.
@@ -300,14 +215,12 @@ class DatagramTransport(BaseTransport):
                 raise ValueError(f"Invalid address: must be None or {self.remote}")
             addr = self.remote
         if self.lost:
-            if self.lost >= constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES:
-                debug.logger.warning("socket.send() raised exception.")
-            self.lost += 1
+            self.count_lost_write()
             return
         if not self.connected and datagrams.is_name(self.family, addr):
             addr = self.look_up(addr)
         self.queue.push(data, addr)
-        self.commit()
+        self.commit(len(self.queue.pairs) >= DATAGRAMS)
 
     def look_up(self, address):
         name = self.queue.names.get(address)
@@ -331,42 +244,15 @@ class DatagramTransport(BaseTransport):
             for _ in range(self.queue.refuse(name)):
                 if self.lost == 0:
                     self.failed(error, "Fatal write error on datagram transport")
-        if not self.waits():
+        if self.sendable():
             self.flush()
         self.settle()
 
-    def commit(self):
-        """Something was queued: decide when it leaves."""
-        size = self.queue.size
-        if self.flushing or self.waits():
-            self.flow.filled(size, self, self.protocol, self.loop)
-        elif len(self.queue.pairs) >= DATAGRAMS or size > AT_ONCE or size > self.flow.most or not self.loop.turning:
-            self.flush_now()
-        else:
-            self.ask_for_turn_end()
+    def unsent(self):
+        return self.queue.size
 
-    def waits(self):
-        """Is there something that has to happen before more can be sent?"""
-        return bool(self.interest & WRITE) or self.retry is not None or self.queue.ready() == 0
-
-    def ask_for_turn_end(self):
-        if not self.ending:
-            self.ending = True
-            self.loop.ending.append(self)
-
-    def on_turn_end(self):
-        self.ending = False
-        if not self.waits():
-            self.flush()
-        self.settle()
-
-    def flush_now(self):
-        """Send within a call of the protocol's; what follows happens on the spot unless it resumes the protocol."""
-        self.flush_here()
-        if self.flow.paused:
-            self.ask_for_turn_end()
-        else:
-            self.finish()
+    def sendable(self):
+        return not self.flushing and not self.interest & WRITE and self.retry is None and self.queue.ready() > 0
 
     def flush_here(self):
         """Flush, and call ``error_received`` as a part of what the protocol does: in its context, whichever that is."""
@@ -376,8 +262,10 @@ class DatagramTransport(BaseTransport):
         finally:
             self.on_the_spot = False
 
+    def send_last(self):
+        self.flush_here()
+
     def flush(self):
-        """Send what the kernel takes, and see to it that the rest follows."""
         if self.flushing or self.lost:
             return 0
         self.flushing = True
@@ -389,7 +277,7 @@ class DatagramTransport(BaseTransport):
         finally:
             self.flushing = False
         if self.lost == 0:
-            self.watch(full)
+            self.await_room(full)
 
     def send(self):
         """Send; true if the kernel has no room. What ``error_received`` adds has its turn later."""
@@ -414,7 +302,7 @@ class DatagramTransport(BaseTransport):
             self.pause = FIRST_PAUSE
         return False
 
-    def watch(self, full):
+    def await_room(self, full):
         """Wait for what the queue waits for: room, or, with a name at its head, an answer that comes by itself."""
         interest = self.interest & ~WRITE
         if full and self.family == socket.AF_UNIX and not self.connected:
@@ -426,32 +314,37 @@ class DatagramTransport(BaseTransport):
             self.interest = interest
             self.loop.selector.update(self)
         if self.queue.pairs:
-            self.flow.filled(self.queue.size, self, self.protocol, self.loop)
+            self.filled()
 
     def _try_again(self):
         self.retry = None
         self.flush()
         self.settle()
 
-    def settle(self):
-        """After the loop's own flush: resume the protocol's writing, and end what was to end when all is sent."""
-        if self.flow.paused and self.lost == 0:
-            self.flow.drained(self.queue.size, self, self.protocol, self.loop, self.context)
-        self.finish()
-
-    def finish(self):
-        if self.closing and self.lost == 0 and not self.queue.pairs:
-            self.lose(None)
-
     def failed(self, exc, message):
         """The kernel refused: the protocol hears of it. Anything but an OSError is a mistake, and ends the endpoint."""
         if isinstance(exc, OSError):
             self.tell("error_received", (exc,))
             return 0
-        self.loop.call_exception_handler(
-            {"message": message, "exception": exc, "transport": self, "protocol": self.protocol}
-        )
+        self.report(exc, message)
         self.lose(exc)
+
+    # Names of asyncio's own, as in `base`.
+
+    def _sendto_ready(self):
+        self.on_ready(WRITE)
+
+    @property
+    def _address(self):
+        return self.remote
+
+    @property
+    def _buffer(self):
+        return deque(self.queue.as_given())
+
+    @property
+    def _buffer_size(self):
+        return self.unsent()
 
     # The end.
 
@@ -473,15 +366,8 @@ def opened(loop, sock, protocol, remote, waiter):
     transport.family = sock.family
     transport.proto = sock.proto
     transport.sock = sock
-    transport.sockname = _name_of(sock.getsockname)
-    transport.peername = _name_of(sock.getpeername)
+    transport.sockname = base.name_of(sock.getsockname)
+    transport.peername = base.name_of(sock.getpeername)
     transport.connected = transport.peername is not None
     loop.schedule(transport._start, (waiter,), loop.context)
     return transport
-
-
-def _name_of(ask):
-    try:
-        return ask()
-    except OSError:
-        return None

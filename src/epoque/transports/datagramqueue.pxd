@@ -23,4 +23,6 @@ cdef class DatagramQueue:
     cpdef int drop(self, Py_ssize_t count) except -1
     cpdef int answer(self, Name name, object address) except -1
     cpdef Py_ssize_t refuse(self, Name name) except -1
+    @cython.locals(name=Name)
+    cpdef list as_given(self)
     cpdef int clear(self) except -1

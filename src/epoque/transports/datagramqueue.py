@@ -73,6 +73,16 @@ class DatagramQueue:
         self.size = sum([len(pair[0]) + HEADER for pair in kept])
         return count
 
+    def as_given(self):
+        """All of them, with their addresses as ``sendto()`` was given them."""
+        given = []
+        for data, address in self.pairs:
+            if isinstance(address, Name):
+                name = address
+                address = name.address
+            given.append((data, address))
+        return given
+
     def clear(self):
         """Forget all."""
         self.pairs = []

@@ -47,11 +47,14 @@ class FlowControl:
                 report(exc, "pause_writing", transport, protocol, loop)
 
     def drained(self, size, transport, protocol, loop, context):
-        """`size` bytes wait, after some left: tell the protocol in the connection's context."""
+        """`size` bytes wait, after some left: tell the protocol in the connection's context (None: this is it)."""
         if self.paused and size <= self.rest:
             self.paused = False
             try:
-                interp.call(context, protocol.resume_writing, ())
+                if context is None:
+                    protocol.resume_writing()
+                else:
+                    interp.call(context, protocol.resume_writing, ())
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as exc:

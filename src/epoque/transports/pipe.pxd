@@ -4,13 +4,11 @@ from epoque.kernel cimport events, interp, pipes, sockets
 from epoque.selector.source cimport Source
 from epoque.transports cimport sendqueue
 from epoque.transports.base cimport BaseTransport
-from epoque.transports.flow cimport FlowControl
-from epoque.transports.sendqueue cimport SendQueue
+from epoque.transports.writer cimport ByteTransport
 
 cdef int HANGUP
 cdef int READ
 cdef int WRITE
-cdef Py_ssize_t AT_ONCE
 cdef int UNNOTICED
 
 
@@ -22,47 +20,42 @@ cdef class Sharing:
     cdef int leave(self) except -1
 
 
-cdef class PipeTransport(BaseTransport):
-    cdef dict __dict__  # tests of applications put mocks in the place of methods
-    cdef object file_mode  # st_mode of the descriptor
+@cython.final
+cdef class Descriptor:
+    cdef object mode  # st_mode
     cdef Sharing sharing  # the pipe, with whoever uses it too
-    cdef bint duplicate  # fd is a duplicate of the pipe's number, and ours to close
+    cdef int duplicate  # of the pipe's number, ours to close; or -1
     cdef bint unpolled  # the selector cannot watch it: it never blocks
     cdef bint in_line  # unpolled, and to be called in the next turn
 
-    @cython.locals(fd=int, source=Source, partner=PipeTransport)
-    cdef int open(self, object pipe, str complaint) except -1
-    cdef int begin(self) except -1
-    cdef int start(self) except -1
-    cdef int watch(self) except -1
-    cdef int failed(self, object exc, str message) except -1
+    cdef bint is_pipe_or_socket(self) except -1
+    @cython.locals(fd=int, source=Source)
+    cdef int take(self, object pipe, BaseTransport transport) except -1
+    cdef int watch(self, BaseTransport transport) except -1
+    cdef int call_ready(self, BaseTransport transport) except -1
+    cdef int lost(self) except -1
+    cpdef int close(self) except -1
+
+
+@cython.locals(transport=BaseTransport, descriptor=Descriptor)
+cdef Sharing sharing_of(Source source)
 
 
 @cython.final
-cdef class ReadPipeTransport(PipeTransport):
+cdef class ReadPipeTransport(BaseTransport):
+    cdef dict __dict__  # tests of applications put mocks in the place of methods
+    cdef Descriptor descriptor
     cdef sockets.Receiver receiver  # the loop's
-    cdef bint started  # connection_made was called
-    cdef bint paused  # pause_reading
 
-    cdef int read_on(self) except -1
     cdef int end_of_stream(self) except -1
 
 
 @cython.final
-cdef class WritePipeTransport(PipeTransport):
-    cdef SendQueue queue
-    cdef FlowControl flow
+cdef class WritePipeTransport(ByteTransport):
+    cdef dict __dict__  # as above
+    cdef Descriptor descriptor
     cdef bint apart  # what one write() brings must not be joined with what another does
-    cdef bint ending  # in loop.ending: to be called at the end of this turn
     cdef int dropped  # writes since it was closed
-
-    @cython.locals(size=Py_ssize_t)
-    cdef int commit(self) except -1
-    cdef int ask_for_turn_end(self) except -1
-    cdef int flush_now(self) except -1
-    cdef int flush(self) except -1
-    cdef int settle(self) except -1
-    cdef int finish(self) except -1
 
 
 cdef bint keeps_boundaries(int fd, object mode) except -1

@@ -26,12 +26,10 @@ from epoque.kernel import events, interp, pipes
 from epoque.kernel.masks import HANGUP, READ, WRITE
 from epoque.transports import sendqueue
 from epoque.transports.base import BaseTransport
-from epoque.transports.flow import FlowControl
-from epoque.transports.sendqueue import SendQueue
+from epoque.transports.writer import ByteTransport
 
 __all__ = ["ReadPipeTransport", "WritePipeTransport"]
 
-AT_ONCE = 64 * 1024  # bytes; as for streams, and as much as a pipe holds by default (pipe(7))
 MAX_SIZE = 256 * 1024  # bytes of the loop's receive buffer
 RETRY = 0.01  # seconds
 UNNOTICED = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES  # writes after the end, before it is logged
@@ -43,7 +41,7 @@ class Sharing:
     __slots__ = ("pipes", "users")
 
     def __init__(self):
-        self.users = 1
+        self.users = 0
         self.pipes = []
 
     def leave(self):
@@ -62,158 +60,103 @@ class Sharing:
             self.pipes = []
 
 
-class PipeTransport(BaseTransport):
-    """What both directions share."""
+class Descriptor:
+    """What a transport has of a pipe: the number, or a duplicate. It owns it as elsewhere a `socket.socket` does."""
 
-    __slots__ = ("__dict__", "duplicate", "file_mode", "in_line", "sharing", "unpolled")
+    __slots__ = ("duplicate", "in_line", "mode", "sharing", "unpolled")
 
-    def __init__(self, loop, pipe, protocol, complaint):
-        BaseTransport.__init__(self, loop, protocol, None, interp.copy_context())
-        self.file_mode = 0
+    def __init__(self, pipe, complaint):
+        self.mode = os.fstat(pipe.fileno()).st_mode
         self.sharing = None
-        self.duplicate = False
+        self.duplicate = -1
         self.unpolled = False
         self.in_line = False
-        self.open(pipe, complaint)
+        if not (self.is_pipe_or_socket() or stat.S_ISCHR(self.mode)):
+            raise ValueError(complaint)
 
-    def open(self, pipe, complaint):
+    def is_pipe_or_socket(self):
+        return stat.S_ISFIFO(self.mode) or stat.S_ISSOCK(self.mode)
+
+    def take(self, pipe, transport):
         """Take `pipe` over, an object with ``fileno()`` and ``close()``; if this raises it is still the caller's."""
         fd = pipe.fileno()
-        self.extra = {"pipe": pipe}
-        self.file_mode = os.fstat(fd).st_mode
-        if not (stat.S_ISFIFO(self.file_mode) or stat.S_ISSOCK(self.file_mode) or stat.S_ISCHR(self.file_mode)):
-            raise ValueError(complaint)
         os.set_blocking(fd, False)
-        source = self.loop.selector.find(fd)
-        if source is not None and self.loop.selector.verify(source):
-            fd = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 0)
-            self.duplicate = True
+        source = transport.loop.selector.find(fd)
+        if source is not None and transport.loop.selector.verify(source):
+            fd = self.duplicate = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 0)
         try:
-            self.take_over(fd)
+            transport.take_over(fd)
         except BaseException:
-            if self.duplicate:
+            if self.duplicate >= 0:
                 events.close(fd)
             raise
-        if isinstance(source, PipeTransport):
-            partner = source
-            self.sharing = partner.sharing
-            self.sharing.users += 1
-        else:
-            self.sharing = Sharing()
+        self.sharing = sharing_of(source)
+        self.sharing.users += 1
         self.sharing.pipes.append(pipe)
 
-    def get_extra_info(self, name, default=None):
-        """``pipe``, or `default`."""
-        return self.extra.get(name, default)
-
-    @property
-    def _pipe(self):
-        return self.extra["pipe"] if self.fd >= 0 else None
-
-    @property
-    def _fileno(self):
-        return self.fd
-
-    def set_protocol(self, protocol):
-        """Hand the pipe to another protocol, from the next event on."""
-        self.protocol = protocol
-
-    def __repr__(self):
-        parts = [type(self).__name__]
-        if self.fd < 0:
-            parts.append("closed")
-        elif self.closing:
-            parts.append("closing")
-        parts.append(f"fd={self.fd}")
-        if self.fd >= 0 and self.loop.usable:
-            parts.append("polling" if self.interest & (READ | WRITE) else "idle")
-        return f"<{' '.join(parts)}>"
-
-    def _start(self, waiter):
-        """Begin: connection_made, then watching, then whoever waits."""
-        try:
-            self.begin()
-        finally:
-            if waiter is not None and not waiter.done():
-                waiter.set_result(None)
-
-    def begin(self):
-        try:
-            interp.call_method(self.context, self.protocol, "connection_made", self)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as exc:
-            self.blame(exc, "connection_made")
-        finally:
-            self.start()
-
-    def watch(self):
+    def watch(self, transport):
         """Have `on_ready` called for what is of interest."""
         if not self.unpolled:
             try:
-                self.loop.selector.update(self)
+                transport.loop.selector.update(transport)
                 return 0
             except PermissionError:
                 self.unpolled = True
-                self.loop.selector.remove(self)
-        if not self.in_line and self.interest:
+                transport.loop.selector.remove(transport)
+        if not self.in_line and transport.interest:
             self.in_line = True
-            if os.isatty(self.fd):
-                self.loop.call_later(RETRY, self._call_ready, context=self.loop.context)
+            if os.isatty(transport.fd):
+                transport.loop.call_later(RETRY, self._call_ready, transport, context=transport.loop.context)
             else:
-                self.loop.schedule(self._call_ready, (), self.loop.context)
+                transport.loop.schedule(self._call_ready, (transport,), transport.loop.context)
 
-    def _call_ready(self):
+    def _call_ready(self, transport):
+        self.call_ready(transport)
+
+    def call_ready(self, transport):
         self.in_line = False
-        if self.interest:
-            self.on_ready(self.interest)
-            self.watch()
+        if transport.interest:
+            transport.on_ready(transport.interest)
+            self.watch(transport)
 
-    def failed(self, exc, message):
-        """Reading or writing failed: the end. A terminal that hangs up does so with EIO, a pipe with EPIPE."""
-        if exc.errno == errno.EIO or self.interest & READ == 0:
-            self.note(exc, message)
+    def lost(self):
+        """Somebody else has closed the number, which may be anybody's by now."""
+        if self.duplicate >= 0:
+            self.duplicate = -1
         else:
-            self.loop.call_exception_handler(
-                {"message": message, "exception": exc, "transport": self, "protocol": self.protocol}
-            )
-        self.lose(exc)
+            self.sharing.pipes.clear()
 
-    def on_lost(self):
-        if not self.duplicate:
-            self.sharing.pipes.clear()  # their number may be anybody's
-        BaseTransport.on_lost(self)
-
-    def release(self):
-        fd = self.fd
-        self.fd = -1
-        self.owned = False
-        self.protocol = None
-        if self.duplicate and fd >= 0:
-            events.close(fd)
+    def close(self):
+        """Give it back."""
+        if self.duplicate >= 0:
+            events.close(self.duplicate)
+            self.duplicate = -1
         if self.sharing is not None:
-            try:
-                self.sharing.leave()
-            finally:
-                self.sharing = None
-
-    # What a direction supplies.
-
-    def start(self):
-        """The protocol knows the transport: watch the descriptor."""
-        raise NotImplementedError
+            sharing = self.sharing
+            self.sharing = None
+            sharing.leave()
 
 
-class ReadPipeTransport(PipeTransport):
+def sharing_of(source):
+    if isinstance(source, BaseTransport):
+        transport = source
+        if isinstance(transport.sock, Descriptor):
+            descriptor = transport.sock
+            return descriptor.sharing
+    return Sharing()
+
+
+class ReadPipeTransport(BaseTransport):
     """asyncio's `ReadTransport` interface."""
 
-    __slots__ = ("paused", "receiver", "started")
+    __slots__ = ("__dict__", "descriptor", "receiver")
 
     def __init__(self, loop, pipe, protocol, waiter=None):
-        PipeTransport.__init__(self, loop, pipe, protocol, "Pipe transport is for pipes/sockets only.")
+        BaseTransport.__init__(self, loop, protocol, None, interp.copy_context())
+        self.sock = self.descriptor = Descriptor(pipe, "Pipe transport is for pipes/sockets only.")
+        self.extra = {"pipe": pipe}
+        self.descriptor.take(pipe, self)
         self.receiver = self.loop.get_receiver()
-        self.started = False
-        self.paused = False
         self.loop.schedule(self._start, (waiter,), self.loop.context)
 
     @property
@@ -225,36 +168,33 @@ class ReadPipeTransport(PipeTransport):
         """Bytes that one read can bring."""
         return MAX_SIZE
 
+    def get_extra_info(self, name, default=None):
+        """``pipe``, or `default`."""
+        return self.extra.get(name, default)
+
+    @property
+    def _extra(self):
+        return self.extra
+
+    @property
+    def _pipe(self):
+        return self.extra["pipe"] if self.fd >= 0 else None
+
+    @property
+    def _fileno(self):
+        return self.fd
+
+    def watch(self):
+        self.descriptor.watch(self)
+
+    def on_lost(self):
+        self.descriptor.lost()
+        BaseTransport.on_lost(self)
+
     def close(self):
         """Stop reading and end the connection. Closing twice is harmless."""
         if not self.closing:
             self.lose(None)
-
-    def is_reading(self):
-        """Whether data can be received: not paused and not closing."""
-        return not self.closing and not self.paused
-
-    def pause_reading(self):
-        """Stop calling ``data_received`` until `resume_reading`. Without effect when paused or closing."""
-        if self.closing or self.paused:
-            return
-        self.paused = True
-        self.interest = 0
-        if self.loop.debug:
-            debug.logger.debug("%r pauses reading", self)
-
-    def resume_reading(self):
-        """Undo `pause_reading`. Without effect when not paused or closing."""
-        if self.closing or not self.paused:
-            return
-        self.paused = False
-        self.read_on()
-        if self.loop.debug:
-            debug.logger.debug("%r resumes reading", self)
-
-    def start(self):
-        self.started = True
-        self.read_on()
 
     def read_on(self):
         if self.started and not self.paused and not self.closing:
@@ -269,7 +209,7 @@ class ReadPipeTransport(PipeTransport):
         try:
             data = pipes.read(self.fd, self.receiver)
         except OSError as exc:
-            self.failed(exc, "Fatal read error on pipe transport")
+            self._fatal_error(exc, "Fatal read error on pipe transport")
             return False
         if data is None:
             return False
@@ -299,22 +239,32 @@ class ReadPipeTransport(PipeTransport):
             self.blame(exc, "eof_received")
         self.lose(None)
 
+    def _close(self, exc):
+        self.lose(exc)
+
+    def _fatal_error(self, exc, message="Fatal error on pipe transport"):
+        if isinstance(exc, OSError) and exc.errno == errno.EIO:  # a terminal that hangs up
+            self.note(exc, message)
+        else:
+            self.report(exc, message)
+        self.lose(exc)
+
     def drop_output(self):
         pass
 
 
-class WritePipeTransport(PipeTransport):
+class WritePipeTransport(ByteTransport):
     """asyncio's `WriteTransport` interface."""
 
-    __slots__ = ("apart", "dropped", "ending", "flow", "queue")
+    __slots__ = ("__dict__", "apart", "descriptor", "dropped")
 
     def __init__(self, loop, pipe, protocol, waiter=None):
+        ByteTransport.__init__(self, loop, protocol, None, interp.copy_context(), True)
         complaint = "Pipe transport is only for pipes, sockets and character devices"
-        PipeTransport.__init__(self, loop, pipe, protocol, complaint)
-        self.queue = SendQueue(True)
-        self.flow = FlowControl()
-        self.apart = keeps_boundaries(self.fd, self.file_mode)
-        self.ending = False
+        self.sock = self.descriptor = Descriptor(pipe, complaint)
+        self.extra = {"pipe": pipe}
+        self.descriptor.take(pipe, self)
+        self.apart = keeps_boundaries(self.fd, self.descriptor.mode)
         self.dropped = 0
         self.loop.schedule(self._start, (waiter,), self.loop.context)
 
@@ -322,33 +272,39 @@ class WritePipeTransport(PipeTransport):
     def __class__(self):
         return asyncio.Transport  # as which asyncio's own passes
 
-    def close(self):
-        """Write what is still to be written, then end the connection. Closing twice is harmless."""
-        self.write_eof()
+    def get_extra_info(self, name, default=None):
+        """``pipe``, or `default`."""
+        return self.extra.get(name, default)
+
+    @property
+    def _extra(self):
+        return self.extra
+
+    @property
+    def _pipe(self):
+        return self.extra["pipe"] if self.fd >= 0 else None
+
+    @property
+    def _fileno(self):
+        return self.fd
+
+    def watch(self):
+        self.descriptor.watch(self)
+
+    def on_lost(self):
+        self.descriptor.lost()
+        BaseTransport.on_lost(self)
+
+    def state(self):
+        return BaseTransport.state(self)
 
     def write_eof(self):
         """The same as `close`: a pipe has nothing that could stay open."""
-        if self.closing:
-            return
-        self.closing = True
-        if self.queue.size == 0:
-            self.finish()
-        elif not self.interest & WRITE:
-            self.flush_now()
+        self.close()
 
     def can_write_eof(self):
         """True."""
         return True
-
-    def abort(self):
-        """End the connection at once; what the kernel has not taken is lost."""
-        if self.ending and self.lost == 0 and not self.interest & WRITE:
-            self.ending = False
-            try:
-                self.queue.send(self.fd)
-            except OSError as exc:
-                self.note(exc, "Fatal write error on pipe transport")
-        self.lose(None)
 
     def is_reading(self):
         """NotImplementedError, as are the other two of reading: asyncio's writer has them, and cannot read either."""
@@ -361,22 +317,6 @@ class WritePipeTransport(PipeTransport):
     def resume_reading(self):
         """NotImplementedError"""
         raise NotImplementedError
-
-    def set_write_buffer_limits(self, high=None, low=None):
-        """Set the water marks, in bytes: `high` pauses the protocol's writing, `low` resumes it.
-
-        By default 64 KiB and a quarter of `high`. ValueError unless high >= low >= 0.
-        """
-        self.flow.set_limits(high, low)
-        self.flow.filled(self.queue.size, self, self.protocol, self.loop)
-
-    def get_write_buffer_limits(self):
-        """The water marks (low, high), in bytes."""
-        return self.flow.low, self.flow.high
-
-    def get_write_buffer_size(self):
-        """Bytes that the kernel has not taken yet, those written in this turn among them."""
-        return self.queue.size
 
     def write(self, data):
         """Write `data`, bytes-like, no later than at the end of the turn; the buffer may be reused at once.
@@ -393,14 +333,14 @@ class WritePipeTransport(PipeTransport):
             self.dropped += 1
             return
         self.queue.push(data)
-        self.commit()
+        self.commit(self.apart)
 
     def writelines(self, list_of_data):
         """Write several buffers as one; if one of them has a wrong type, none."""
         self.write(b"".join(list_of_data))
 
     def start(self):
-        if self.lost == 0 and (stat.S_ISFIFO(self.file_mode) or stat.S_ISSOCK(self.file_mode)):
+        if self.lost == 0 and self.descriptor.is_pipe_or_socket():
             self.interest |= HANGUP
             self.watch()
 
@@ -413,63 +353,18 @@ class WritePipeTransport(PipeTransport):
             self.flush()
             self.settle()
 
-    def commit(self):
-        """Something was queued: decide when it leaves."""
-        size = self.queue.size
-        if self.interest & WRITE:
-            self.flow.filled(size, self, self.protocol, self.loop)
-        elif self.apart or size > AT_ONCE or size > self.flow.most or not self.loop.turning:
-            self.flush_now()
-        else:
-            self.ask_for_turn_end()
+    def write_failed(self, exc):
+        self._fatal_error(exc, "Fatal write error on pipe transport")
 
-    def ask_for_turn_end(self):
-        if not self.ending:
-            self.ending = True
-            self.loop.ending.append(self)
+    def _read_ready(self):
+        self.on_ready(HANGUP)
 
-    def on_turn_end(self):
-        self.ending = False
-        if self.queue.size and not self.interest & WRITE:
-            self.flush()
-        self.settle()
+    def _close(self, exc=None):
+        self.lose(exc)
 
-    def flush_now(self):
-        """Write within a call of the protocol's; what follows happens on the spot unless it calls the protocol."""
-        self.flush()
-        if self.flow.paused:
-            self.ask_for_turn_end()
-        else:
-            self.finish()
-
-    def flush(self):
-        """Write what the kernel takes, and watch for room for the rest."""
-        try:
-            self.queue.send(self.fd)
-        except OSError as exc:
-            self.failed(exc, "Fatal write error on pipe transport")
-            return 0
-        if self.queue.size:
-            if not self.interest & WRITE:
-                self.interest |= WRITE
-                self.watch()
-            self.flow.filled(self.queue.size, self, self.protocol, self.loop)
-        elif self.interest & WRITE:
-            self.interest &= ~WRITE
-            self.watch()
-
-    def settle(self):
-        """After the loop's own flush: resume the protocol's writing, and end what was to end when all is written."""
-        if self.flow.paused and self.lost == 0:
-            self.flow.drained(self.queue.size, self, self.protocol, self.loop, self.context)
-        self.finish()
-
-    def finish(self):
-        if self.closing and self.queue.size == 0 and self.lost == 0:
-            self.lose(None)
-
-    def drop_output(self):
-        self.queue.clear()
+    @property
+    def _buffer(self):
+        return bytearray().join(self.queue.views())
 
 
 def keeps_boundaries(fd, mode):

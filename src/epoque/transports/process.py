@@ -42,8 +42,9 @@ class SubprocessTransport(asyncio.SubprocessTransport):
         self._returncode: int | None = None
         self._files = {fd: file for fd, file in enumerate((popen.stdin, popen.stdout, popen.stderr)) if file}
         self._pipes: dict[int, _Pipe | None] = dict.fromkeys(self._files)
-        self._calls: list[tuple[Any, ...]] | None = []  # before connection_made
-        self._waiters: list[asyncio.Future[int | None]] = []
+        self._pending_calls: list[tuple[Any, ...]] | None = []  # before connection_made
+        self._exit_waiters: list[asyncio.Future[int | None]] = []
+        self._finished = False
         self._exit = loop.create_future()
         self._child: Child | None = Child(loop, popen, self._process_exited, sentinel)
         self._closed = False
@@ -90,8 +91,7 @@ class SubprocessTransport(asyncio.SubprocessTransport):
 
         ProcessLookupError after connection_lost, OSError for what is no signal.
         """
-        if self._child is None:
-            raise ProcessLookupError
+        self._check_proc()
         if self._returncode is None:
             self._child.send_signal(signal)
 
@@ -132,7 +132,7 @@ class SubprocessTransport(asyncio.SubprocessTransport):
         if self._returncode is not None:
             return self._returncode
         waiter = self._loop.create_future()
-        self._waiters.append(waiter)
+        self._exit_waiters.append(waiter)
         return await waiter
 
     async def _connect_pipes(self) -> None:
@@ -142,7 +142,7 @@ class SubprocessTransport(asyncio.SubprocessTransport):
             kind = _Output if fd else _Input
             _, self._pipes[fd] = await connect(lambda kind=kind, fd=fd: kind(self, fd), file)
         self._files.clear()
-        calls, self._calls = self._calls, None
+        calls, self._pending_calls = self._pending_calls, None
         self._loop.call_soon(self._protocol.connection_made, self)
         for call in calls or ():
             self._loop.call_soon(*call)
@@ -158,11 +158,18 @@ class SubprocessTransport(asyncio.SubprocessTransport):
                 file.close()
         await self._exit
 
+    def _check_proc(self) -> None:
+        if self._child is None:
+            raise ProcessLookupError
+
     def _call(self, callback: Callable[..., object], *args: Any) -> None:
-        if self._calls is None:
+        if self._pending_calls is None:
             self._loop.call_soon(callback, *args)
         else:
-            self._calls.append((callback, *args))
+            self._pending_calls.append((callback, *args))
+
+    def _pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._call(self._protocol.pipe_data_received, fd, data)
 
     def _pipe_connection_lost(self, fd: int, exc: BaseException | None) -> None:
         self._call(self._protocol.pipe_connection_lost, fd, exc)
@@ -178,10 +185,10 @@ class SubprocessTransport(asyncio.SubprocessTransport):
             self._loop.call_later(GRACE, self._wake)
 
     def _try_finish(self) -> bool:
-        finished = self._returncode is not None and all(pipe and pipe.lost for pipe in self._pipes.values())
-        if finished:
+        self._finished = self._returncode is not None and all(pipe and pipe.lost for pipe in self._pipes.values())
+        if self._finished:
             self._call(self._call_connection_lost)
-        return finished
+        return self._finished
 
     def _call_connection_lost(self) -> None:
         try:
@@ -193,7 +200,7 @@ class SubprocessTransport(asyncio.SubprocessTransport):
             self._protocol = None
 
     def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
+        waiters, self._exit_waiters = self._exit_waiters, []
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(self._returncode)
@@ -227,7 +234,7 @@ class _Input(_Pipe):
 
 class _Output(_Pipe, asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
-        self.process._call(self.process._protocol.pipe_data_received, self.fd, data)
+        self.process._pipe_data_received(self.fd, data)
 
 
 async def spawn(loop: Any, protocol: Any, args: Any, **options: Any) -> SubprocessTransport:

@@ -17,8 +17,11 @@ cdef class SendQueue:
     @cython.locals(count=Py_ssize_t, sent=Py_ssize_t)
     cpdef int send(self, int fd) except -1
     cdef Py_ssize_t write(self, int fd) except -2
+    @cython.locals(size=Py_ssize_t, position=Py_ssize_t, taken=list)
+    cpdef object front(self, Py_ssize_t most)
     @cython.locals(whole=Py_ssize_t)
     cpdef int drop(self, Py_ssize_t count) except -1
+    cpdef list views(self)
     cpdef int clear(self) except -1
 
 

@@ -55,6 +55,25 @@ class SendQueue:
             return pipes.write(fd, self.only, self.offset)
         return pipes.writev(fd, self.pieces, self.offset)
 
+    def front(self, most):
+        """The first bytes, at most `most`, as one object."""
+        first = self.pieces[0] if self.only is None else self.only
+        size = len(first) - self.offset
+        if size > most:
+            return memoryview(first)[self.offset : self.offset + most]
+        if self.offset:
+            first = memoryview(first)[self.offset :]
+        if size == self.size or size == most:
+            return first
+        taken = [first]
+        position = 1
+        while size < most and position < len(self.pieces):
+            piece = self.pieces[position]
+            taken.append(piece if len(piece) <= most - size else memoryview(piece)[: most - size])
+            size += len(piece)
+            position += 1
+        return b"".join(taken)
+
     def drop(self, count):
         """The first `count` bytes are gone."""
         if count == self.size:
@@ -69,6 +88,13 @@ class SendQueue:
                 whole += 1
             del self.pieces[:whole]
         self.offset = count
+
+    def views(self):
+        """What is still to be sent, as views."""
+        views = [memoryview(piece) for piece in ([self.only] if self.only is not None else self.pieces)]
+        if self.offset:
+            views[0] = views[0][self.offset :]
+        return views
 
     def clear(self):
         self.only = None

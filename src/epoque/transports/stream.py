@@ -4,9 +4,7 @@ Reading: one receive per readiness into the loop's buffer, or straight into a `B
 remembered here and told to the kernel only if something arrives meanwhile. When the peer has hung up, what the kernel
 still holds is read at once.
 
-Writing: what a turn writes leaves at its end in one system call; more than `AT_ONCE` bytes, or more than the
-high-water mark, leave at once, and so does anything written outside a turn. Only when the kernel refuses more is the
-socket watched for writing.
+Writing: see `writer`.
 
 The end: ``connection_lost`` is called exactly once, from the ready queue, after all data that arrived before. Until
 then the descriptor stays open, so that its number cannot be anybody else's.
@@ -18,47 +16,35 @@ calls cause on the spot (``pause_writing`` out of ``write``).
 import asyncio
 import socket
 from asyncio import constants
+from collections import deque
 
 from epoque.core import debug
 from epoque.kernel import events, interp, sockets
 from epoque.kernel.masks import HANGUP, READ, WRITE
-from epoque.transports import sendqueue
-from epoque.transports.base import BaseTransport
-from epoque.transports.flow import FlowControl
-from epoque.transports.sendqueue import SendQueue
+from epoque.transports import base, sendqueue, writer
+from epoque.transports.writer import ByteTransport
 
 __all__ = ["StreamTransport", "accepted", "connected"]
 
-AT_ONCE = 64 * 1024  # bytes; with less, waiting for the end of the turn saves more than it costs
 READS_AFTER_HANGUP = 16  # receives in a row from one connection, before the others have their turn
 
 
-class StreamTransport(BaseTransport):
+class StreamTransport(ByteTransport):
     """A connection. asyncio's `Transport` interface."""
 
     __slots__ = (
         "buffered",
-        "ending",
         "eof_received",
         "eof_sent",
         "eof_written",
-        "flow",
-        "paused",
-        "queue",
         "receiver",
         "room",
         "sending",
-        "started",
     )
 
     def __init__(self, loop, fd, protocol, server, context):
-        BaseTransport.__init__(self, loop, protocol, server, context)
+        ByteTransport.__init__(self, loop, protocol, server, context, False)
         self.receiver = self.loop.get_receiver()
-        self.queue = SendQueue()
-        self.flow = FlowControl()
-        self.started = False
-        self.paused = False
-        self.ending = False
         self.eof_received = False
         self.eof_written = False
         self.eof_sent = False
@@ -78,81 +64,16 @@ class StreamTransport(BaseTransport):
         self.protocol = protocol
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
 
-    def close(self):
-        """Stop reading, send what was written, then end the connection. Closing twice is harmless."""
-        if self.closing:
-            return
-        self.closing = True
-        if self.interest & READ:
-            self.interest &= ~READ
-            if self.interest:
-                self.loop.selector.update(self)
-        if self.queue.size == 0:
-            self.finish()
-        elif not self.interest & WRITE:
-            self.flush_now()
-
-    def abort(self):
-        """End the connection at once; what the kernel has not taken is lost."""
-        if self.ending and self.lost == 0 and not self.interest & WRITE:
-            self.ending = False
-            try:
-                self.queue.send(self.fd)
-            except OSError as exc:
-                self.note(exc, "Fatal write error on socket transport")
-        self.lose(None)
-
     @property
     def _start_tls_compatible(self):
         return True
 
-    # asyncio.ReadTransport
-
-    def is_reading(self):
-        """Whether data can be received: not paused and not closing."""
-        return not self.closing and not self.paused
-
-    def pause_reading(self):
-        """Stop calling ``data_received`` until `resume_reading`. Without effect when paused or closing."""
-        if self.closing or self.paused:
-            return
-        self.paused = True
-        self.interest &= ~READ
-        if self.loop.debug:
-            debug.logger.debug("%r pauses reading", self)
-
-    def resume_reading(self):
-        """Undo `pause_reading`. Without effect when not paused or closing."""
-        if self.closing or not self.paused:
-            return
-        self.paused = False
-        self.read_on()
-        if self.loop.debug:
-            debug.logger.debug("%r resumes reading", self)
+    # Reading.
 
     def read_on(self):
         if self.started and not self.paused and not self.closing and not self.eof_received and not self.sending:
             self.interest |= READ
             self.loop.selector.update(self)
-
-    def _start(self, waiter):
-        """Begin: connection_made, then reading, then whoever waits."""
-        try:
-            self.begin()
-        finally:
-            if waiter is not None and not waiter.done():
-                waiter.set_result(None)
-
-    def begin(self):
-        try:
-            interp.call_method(self.context, self.protocol, "connection_made", self)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as exc:
-            self.blame(exc, "connection_made")
-        finally:
-            self.started = True
-            self.read_on()
 
     def on_ready(self, mask):
         if mask & READ and self.interest & READ:
@@ -246,22 +167,6 @@ class StreamTransport(BaseTransport):
 
     # asyncio.WriteTransport
 
-    def set_write_buffer_limits(self, high=None, low=None):
-        """Set the water marks, in bytes: `high` pauses the protocol's writing, `low` resumes it.
-
-        By default 64 KiB and a quarter of `high`. ValueError unless high >= low >= 0.
-        """
-        self.flow.set_limits(high, low)
-        self.flow.filled(self.queue.size, self, self.protocol, self.loop)
-
-    def get_write_buffer_limits(self):
-        """The water marks (low, high), in bytes."""
-        return self.flow.low, self.flow.high
-
-    def get_write_buffer_size(self):
-        """Bytes that the kernel has not taken yet, those written in this turn among them."""
-        return self.queue.size
-
     def can_write_eof(self):
         """True: the connection can be half closed."""
         return True
@@ -284,7 +189,7 @@ class StreamTransport(BaseTransport):
             self.count_lost_write()
             return
         self.queue.push(data)
-        self.commit()
+        self.commit(False)
 
     def take(self, data):
         """A buffer that can change: send now what the kernel takes, so that only the rest must be copied."""
@@ -294,7 +199,7 @@ class StreamTransport(BaseTransport):
             and not self.eof_written
             and not self.sending
             and isinstance(data, (bytearray, memoryview))
-            and len(data) > AT_ONCE
+            and len(data) > writer.AT_ONCE
         ):
             view = memoryview(data)
             if view.c_contiguous:
@@ -322,69 +227,14 @@ class StreamTransport(BaseTransport):
             if piece:
                 self.queue.push(piece)
         if self.queue.size:
-            self.commit()
+            self.commit(False)
 
     def write_eof(self):
         """Send what was written, then FIN; reading goes on."""
         if self.closing or self.eof_written:
             return
         self.eof_written = True
-        if self.queue.size == 0:
-            self.finish()
-        elif not self.interest & WRITE:
-            self.flush_now()
-
-    def commit(self):
-        """Something was queued: decide when it leaves."""
-        size = self.queue.size
-        if self.interest & WRITE:
-            self.flow.filled(size, self, self.protocol, self.loop)
-        elif size > AT_ONCE or size > self.flow.most or not self.loop.turning:
-            self.flush_now()
-        else:
-            self.ask_for_turn_end()
-
-    def ask_for_turn_end(self):
-        if not self.ending:
-            self.ending = True
-            self.loop.ending.append(self)
-
-    def on_turn_end(self):
-        self.ending = False
-        if self.queue.size and not self.interest & WRITE:
-            self.flush()
-        self.settle()
-
-    def flush_now(self):
-        """Send within a call of the protocol's; what follows happens on the spot unless it calls the protocol."""
-        self.flush()
-        if self.flow.paused:
-            self.ask_for_turn_end()
-        else:
-            self.finish()
-
-    def flush(self):
-        """Send what the kernel takes, and watch for room for the rest."""
-        try:
-            self.queue.send(self.fd)
-        except OSError as exc:
-            self.write_failed(exc)
-            return 0
-        if self.queue.size:
-            if not self.interest & WRITE:
-                self.interest |= WRITE
-                self.loop.selector.update(self)
-            self.flow.filled(self.queue.size, self, self.protocol, self.loop)
-        elif self.interest & WRITE:
-            self.interest &= ~WRITE
-            if not self.sending:  # which will want it again at once
-                self.loop.selector.update(self)
-
-    def settle(self):
-        """After the loop's own flush: resume the protocol's writing, and end what was to end when all is sent."""
-        if self.flow.paused and self.lost == 0:
-            self.flow.drained(self.queue.size, self, self.protocol, self.loop, self.context)
-        self.finish()
+        self.hasten()
 
     def finish(self):
         if self.queue.size or self.lost:
@@ -395,20 +245,11 @@ class StreamTransport(BaseTransport):
             self.eof_sent = True
             sockets.shutdown(self.fd)
 
-    def count_lost_write(self):
-        if self.lost >= constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES:
-            debug.logger.warning("socket.send() raised exception.")
-        self.lost += 1
-
     # loop.sendfile(), see endpoints/files.py: it writes to the descriptor itself, in turn with the transport.
 
     @property
     def _sendfile_compatible(self):
         return constants._SendfileMode.TRY_NATIVE
-
-    @property
-    def _protocol_paused(self):
-        return self.flow.paused
 
     def _hold_output(self):
         """Until `_release_output` nobody else writes and nothing is read; what was written before goes first."""
@@ -416,7 +257,7 @@ class StreamTransport(BaseTransport):
             raise RuntimeError("unable to sendfile; sendfile is in progress")
         self.sending = True
         self.interest &= ~READ
-        if self.queue.size and not self.interest & WRITE:
+        if self.sendable():
             self.flush_now()
 
     def _room(self):
@@ -428,6 +269,10 @@ class StreamTransport(BaseTransport):
             self.interest |= WRITE
             self.loop.selector.update(self)
         return self.room
+
+    def watch(self):
+        if not self.sending or self.interest & WRITE:  # a sendfile will want WRITE again at once
+            self.loop.selector.update(self)
 
     def grant(self):
         if self.room is not None and not self.room.done():
@@ -441,6 +286,16 @@ class StreamTransport(BaseTransport):
             self.loop.selector.update(self)
             self.finish()
 
+    # Names of asyncio's own, as in `base`.
+
+    @property
+    def _buffer(self):
+        return deque(self.queue.views())
+
+    @property
+    def _eof(self):
+        return self.eof_written
+
     # The end.
 
     def write_failed(self, exc):
@@ -449,7 +304,7 @@ class StreamTransport(BaseTransport):
         self.end(exc, self.interest & READ)
 
     def drop_output(self):
-        self.queue.clear()
+        ByteTransport.drop_output(self)
         self.grant()
 
 
@@ -465,8 +320,8 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
     transport.extra = dict(extra) if extra else None
     transport.family = sock.family
     transport.proto = sock.proto
-    transport.sockname = name_of(sock.getsockname)
-    transport.peername = extra["peername"] if extra and "peername" in extra else name_of(sock.getpeername)
+    transport.sockname = base.name_of(sock.getsockname)
+    transport.peername = extra["peername"] if extra and "peername" in extra else base.name_of(sock.getpeername)
     if sock.family in (socket.AF_INET, socket.AF_INET6):
         sockets.nodelay(transport.fd)
     sockets.no_sigpipe(transport.fd)
@@ -490,10 +345,3 @@ def accepted(loop, fd, listener, peername, sockname, protocol, server, context):
     transport.sockname = sockname
     transport.begin()
     return transport
-
-
-def name_of(ask):
-    try:
-        return ask()
-    except OSError:
-        return None

@@ -1,0 +1,76 @@
+cimport cython
+
+from epoque.core.reactor cimport Reactor
+from epoque.kernel cimport interp, sockets, tls
+from epoque.selector.source cimport Source
+from epoque.transports.base cimport BaseTransport
+from epoque.transports.flow cimport FlowControl
+from epoque.transports.sendqueue cimport SendQueue
+
+cdef int HANDSHAKE
+cdef int OPEN
+cdef int CLOSING
+cdef int SHUTDOWN
+cdef int LOST
+cdef Py_ssize_t AT_ONCE
+cdef Py_ssize_t TLS_RECORD
+cdef tuple STATES
+
+
+cdef class TLSConnection(Source):
+    cdef Reactor loop
+    cdef tls.Engine engine
+    cdef sockets.Receiver receiver  # the loop's
+    cdef SendQueue queue  # plaintext
+    cdef FlowControl flow
+    cdef object lower  # the transport below; None before connection_made
+    cdef object context  # contextvars.Context of the protocol's callbacks
+    cdef object protocol  # None once the connection has ended
+    cdef object waiter  # asyncio.Future of the handshake, or None once it is over
+    cdef object timer  # TimerHandle of the handshake or the shutdown, or None
+    cdef object handshake_timeout  # seconds
+    cdef object shutdown_timeout  # seconds
+    cdef int state
+    cdef bint told  # connection_made was called, connection_lost not yet
+    cdef bint buffered  # the protocol is a BufferedProtocol
+    cdef bint closing
+    cdef bint paused  # pause_reading
+    cdef bint suspended  # pause_writing: the transport below has no room
+    cdef bint stuck  # OpenSSL must read before it can write
+    cdef bint ending  # in loop.ending: to be called at the end of this turn
+    cdef bint established  # the handshake is done
+    cdef bint eof  # the transport below has seen its end of stream
+    cdef bint notified  # the peer's close_notify has come
+    cdef int dropped  # writes after the end
+    cdef Py_ssize_t pending  # bytes that were to be sent when the shutdown's timer was set
+    cdef object __weakref__
+
+    cdef int shake(self) except -1
+    cdef int open_up(self) except -1
+    cdef int wake(self, object exc) except -1
+    cdef int read_on(self) except -1
+    cdef bint read(self) except -1
+    @cython.locals(count=Py_ssize_t)
+    cdef bint read_into(self) except -1
+    cdef int end_of_stream(self) except -1
+    cdef int commit(self) except -1
+    cdef int ask_for_turn_end(self) except -1
+    cdef int progress(self) except -1
+    cdef int filled(self) except -1
+    cdef int settle(self, object context) except -1
+    @cython.locals(count=Py_ssize_t)
+    cdef int pump(self) except -1
+    cdef int send_output(self) except -1
+    @cython.locals(first=bint, done=bint)
+    cdef int say_goodbye(self) except -1
+    cdef int shut_down(self) except -1
+    cdef int await_shutdown(self) except -1
+    cdef int fail(self, object exc, str message) except -1
+    cdef int blame(self, object exc, str name) except -1
+    cdef int report(self, object exc, str message) except -1
+    cdef int lose(self, object exc) except -1
+    cdef int cancel_timer(self) except -1
+
+
+@cython.locals(base=BaseTransport, upper=TLSConnection)
+cdef object context_of(object transport)
