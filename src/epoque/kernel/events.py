@@ -2,10 +2,11 @@
 
 import contextlib
 import os
+import sys
 
 __all__ = ["close", "pipe_open", "wakeup_answer", "wakeup_open", "wakeup_ring"]
 
-_has_eventfd = hasattr(os, "eventfd")
+_has_eventfd = sys.platform == "linux" and hasattr(os, "eventfd")
 _has_pipe2 = hasattr(os, "pipe2")  # not on macOS
 
 
