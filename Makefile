@@ -17,7 +17,7 @@ say = @echo "== $(1) (Python $(TAG))"
 # Where the compiled form is built as on a system with kqueue, over a library from tests/; and how the model is switched on.
 PORTABLE := $(CURDIR)/build/portable-$(TAG)
 ON_MODEL := EPOQUE_PURE=1 EPOQUE_TEST_LOOP=epoque EPOQUE_SELECTOR=kqueue PYTHONPATH=$(CURDIR)/tests/simulated
-ON_LIBRARY := EPOQUE_TEST_LOOP=epoque EPOQUE_SELECTOR=kqueue PYTHONPATH=$(PORTABLE)/lib LD_PRELOAD=$(PORTABLE)/libkqueue.so
+ON_LIBRARY := EPOQUE_TEST_LOOP=epoque EPOQUE_SELECTOR=kqueue PYTHONPATH=$(PORTABLE)/lib
 
 .PHONY: help test test-kqueue demo bench compat lint build clean python
 .DELETE_ON_ERROR:

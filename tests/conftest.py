@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.loops import LOOP, is_asyncio, is_epoque, new_loop
+from tests.loops import LOOP, is_asyncio, is_epoque, new_loop, on_kqueue
 
 MARKERS = (
     "epoque_only(reason): asks for more than asyncio promises; deselected on every other loop",
@@ -60,6 +60,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
+    if on_kqueue:
+        new_loop().close()  # a library that supplies kqueue may keep a descriptor open
     gc.freeze()  # keeps the gc.collect() after each test cheap: what collection loaded is not looked at again
 
 

@@ -44,15 +44,14 @@ struct queue {
 
 static struct queue *queues[MOST];
 static struct sigaction handlers[SIGNALS]; /* that were there before ours */
-static int always_readable;
-
-__attribute__((constructor)) static void start(void) { always_readable = eventfd(1, EFD_CLOEXEC); }
+static int always_readable = -1; /* made once, and kept */
 
 int kqueue(void) {
     struct epoll_event event = {0, {.fd = -1}};
     int fd = epoll_create1(EPOLL_CLOEXEC);
     if (fd < 0) return -1;
-    if (fd >= MOST) return close(fd), errno = EMFILE, -1;
+    if (always_readable < 0) always_readable = eventfd(1, EFD_CLOEXEC);
+    if (fd >= MOST || always_readable < 0) return close(fd), errno = EMFILE, -1;
     free(queues[fd]);
     queues[fd] = calloc(1, sizeof *queues[fd]);
     epoll_ctl(fd, EPOLL_CTL_ADD, always_readable, &event);

@@ -458,6 +458,8 @@ def _forked() -> None:
         queue.close()
 
 
+os.register_at_fork(after_in_child=_forked)
+
 NAMES = {
     "kqueue": kqueue,
     "kevent": kevent,
@@ -470,4 +472,3 @@ def install() -> None:
     if not hasattr(select, "kqueue"):
         for name, value in NAMES.items():
             setattr(select, name, value)
-        os.register_at_fork(after_in_child=_forked)

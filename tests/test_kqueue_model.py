@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 import signal
 import socket
 import time
@@ -316,9 +315,6 @@ def test_rule_13_a_process_that_has_ended(queue, monkeypatch, macos):
 
 
 def test_rule_14_a_child_does_not_inherit_the_queue(queue, pair):
-    if not hasattr(select, "kqueue"):
-        os.register_at_fork(after_in_child=kqueue_model._forked)
-
     def child():
         assert queue.closed
 
