@@ -127,6 +127,16 @@ def test_ringing_a_bell_that_is_full_neither_blocks_nor_fails(events):
         assert readable(fd)
 
 
+def test_an_answer_makes_room_for_the_next_ring(events):
+    with bell(events) as (fd, ring):
+        if fd != ring:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(ring, bytes(65536))
+        events.wakeup_answer(fd)
+        assert select.select([], [ring], [], 0)[1]
+
+
 def test_ringing_a_closed_bell_is_an_error(events):
     with pytest.raises(OSError) as caught:
         events.wakeup_ring(closed_descriptor())

@@ -141,11 +141,12 @@ def test_in_the_steady_state_there_is_one_call_per_turn(selector, pair, calls):
     assert source.calls == [READ] * 3
 
 
-def test_a_changed_source_that_is_removed_before_the_wait_leaves_nothing(selector, pair):
+@pytest.mark.parametrize(("before", "after"), [(READ, READ | WRITE), (READ | WRITE, READ), (WRITE, READ)])
+def test_a_changed_source_that_is_removed_before_the_wait_leaves_nothing(selector, pair, before, after):
     left, right = pair()
-    source = watched(selector, left)
+    source = watched(selector, left, before)
     source.own()
-    source.want(READ | WRITE)
+    source.want(after)
     selector.update(source)
     selector.remove(source)
     right.send(b"x")
