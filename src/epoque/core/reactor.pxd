@@ -7,7 +7,6 @@ from epoque.core.scheduler cimport Scheduler
 from epoque.core.signals cimport Signals
 from epoque.core.watch cimport Watcher
 from epoque.kernel cimport clock, datagrams, fifo, interp, sockets
-from epoque.selector.epoll cimport EpollSelector
 from epoque.selector.selector cimport Selector
 from epoque.selector.source cimport Source
 

@@ -20,7 +20,7 @@ from epoque.core.signals import Signals, check_handler, check_signal
 from epoque.core.watch import Watcher
 from epoque.kernel import clock, datagrams, fifo, interp, sockets
 from epoque.kernel.masks import POLL, READ, WRITE
-from epoque.selector.epoll import EpollSelector
+from epoque.selector import choice
 
 __all__ = ["Reactor"]
 
@@ -49,7 +49,7 @@ class Reactor(Scheduler):
     def __init__(self):
         Scheduler.__init__(self)
         self.ending = []
-        self.selector = EpollSelector()
+        self.selector = choice.new_selector()
         self.selector.add(self.queue.wakeup)
         self.signals = Signals(self, self.selector, self.queue)
         self.receiver = None

@@ -39,6 +39,7 @@ cdef class Signals:
     cdef int leave(self) except -1
     cdef bint hold(self) except -1
     cdef int release(self) except -1
+    cdef int answer(self) except -1
     cdef int take_caught(self) except -1
     @cython.locals(handle=Handle)
     cdef int deliver(self, int signum) except -1

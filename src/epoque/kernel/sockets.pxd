@@ -24,6 +24,7 @@ cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset) except -2
 cdef object accept(object listener)
 cdef object local_address(int fd, int family)
 cdef int nodelay(int fd) except -1
+cdef int no_sigpipe(int fd) except -1
 cdef int shutdown(int fd) except -1
 cdef object _named(void *storage, unsigned int length)
 cdef Py_ssize_t _gather(list pieces, Py_ssize_t offset, iovec *vector) except -1

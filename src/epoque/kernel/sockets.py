@@ -10,7 +10,7 @@ import socket
 
 from epoque.kernel.masks import SEND_PIECES
 
-__all__ = ["Receiver", "accept", "local_address", "nodelay", "recv_into", "send", "send_many", "shutdown"]
+__all__ = ["Receiver", "accept", "local_address", "no_sigpipe", "nodelay", "recv_into", "send", "send_many", "shutdown"]
 
 
 class Receiver:
@@ -94,6 +94,10 @@ def nodelay(fd):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     finally:
         connection.detach()
+
+
+def no_sigpipe(fd):
+    """Let sending to a peer that has gone be an error only. Nothing to do: Python ignores the signal."""
 
 
 def shutdown(fd):

@@ -32,7 +32,6 @@ cdef extern from "<sys/socket.h>" nogil:
     ssize_t c_recv "recv"(int fd, void *buffer, size_t size, int flags)
     ssize_t c_send "send"(int fd, const void *buffer, size_t size, int flags)
     ssize_t sendmsg(int fd, const msghdr *message, int flags)
-    int accept4(int fd, sockaddr *address, socklen_t *length, int flags)
     int c_shutdown "shutdown"(int fd, int how)
     int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
     int getsockname(int fd, sockaddr *address, socklen_t *length)
@@ -41,10 +40,53 @@ cdef extern from "<sys/socket.h>" nogil:
         AF_INET6
         AF_UNIX
         INET6_ADDRSTRLEN
-        MSG_NOSIGNAL
         SHUT_WR
-        SOCK_CLOEXEC
-        SOCK_NONBLOCK
+
+cdef extern from *:
+    """
+    #include <sys/types.h>
+    #include <sys/socket.h>
+    #include <fcntl.h>
+
+    /* macOS has neither accept4() nor, before 14, MSG_NOSIGNAL: there a socket option says the same. */
+    #if defined(__APPLE__) || defined(EPOQUE_PORTABLE)
+    static int epoque_accept(int listening, struct sockaddr *address, socklen_t *length) {
+        int fd = accept(listening, address, length);
+        if (fd < 0) return fd;
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+        return fd;
+    }
+    #else
+    static int epoque_accept(int listening, struct sockaddr *address, socklen_t *length) {
+        return accept4(listening, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    }
+    #endif
+
+    #ifdef SO_NOSIGPIPE
+    static void epoque_no_sigpipe(int fd) {
+        int on = 1;
+        setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+    }
+    #else
+    static void epoque_no_sigpipe(int fd) { (void)fd; }
+    #endif
+    #ifdef MSG_NOSIGNAL
+    #define EPOQUE_NOSIGNAL MSG_NOSIGNAL
+    #else
+    #define EPOQUE_NOSIGNAL 0
+    #endif
+
+    #ifdef __linux__
+    #define EPOQUE_ABSTRACT 1 /* names of Unix sockets that begin with a zero byte, unix(7) */
+    #else
+    #define EPOQUE_ABSTRACT 0
+    #endif
+    """
+    int epoque_accept(int listening, sockaddr *address, socklen_t *length)
+    void epoque_no_sigpipe(int fd)
+    int EPOQUE_NOSIGNAL
+    bint EPOQUE_ABSTRACT
 
 cdef extern from "<netinet/in.h>" nogil:
     struct in_addr:
@@ -169,7 +211,7 @@ cdef Py_ssize_t send(int fd, object data, Py_ssize_t offset) except -2:
 cdef Py_ssize_t _send(int fd, const char *data, Py_ssize_t size) except -2:
     cdef ssize_t count
     while True:
-        count = c_send(fd, data, size, MSG_NOSIGNAL)
+        count = c_send(fd, data, size, EPOQUE_NOSIGNAL)
         if count >= 0:
             return count
         if _would_block():
@@ -192,7 +234,7 @@ cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset) except -2:
     message.msg_controllen = 0
     message.msg_flags = 0
     while True:
-        count = sendmsg(fd, &message, MSG_NOSIGNAL)
+        count = sendmsg(fd, &message, EPOQUE_NOSIGNAL)
         if count >= 0:
             return count
         if _would_block():
@@ -228,8 +270,9 @@ cdef object accept(object listener):
     cdef int fd
     while True:
         length = sizeof(address)
-        fd = accept4(listening, <sockaddr *>&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC)
+        fd = epoque_accept(listening, <sockaddr *>&address, &length)
         if fd >= 0:
+            epoque_no_sigpipe(fd)
             return fd, _address(fd, &address, length, True)
         if _would_block():
             return None
@@ -267,7 +310,7 @@ cdef object _named(void *storage, unsigned int length):
         return ""
     path = (<sockaddr_un *>storage).sun_path
     length -= <socklen_t>UNIX_PATH_OFFSET
-    if path[0] == 0:  # an abstract name, unix(7): all of it counts, NULs too
+    if EPOQUE_ABSTRACT and path[0] == 0:  # all of it counts, NULs too
         return path[:length]
     return os.fsdecode(path[:strnlen(path, length)])
 
@@ -286,6 +329,12 @@ cdef int nodelay(int fd) except -1:
     """Set TCP_NODELAY; a socket that is not TCP's stays as it is."""
     cdef int on = 1
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on))
+    return 0
+
+
+cdef int no_sigpipe(int fd) except -1:
+    """Let sending to a peer that has gone be an error only, where flags cannot say so: SO_NOSIGPIPE, macOS."""
+    epoque_no_sigpipe(fd)
     return 0
 
 

@@ -130,13 +130,14 @@ class Selector:
 
     def disarm(self, source):
         if source.armed:
-            source.armed = 0
             try:
                 self.discard(source)
             except OSError as exc:
                 # Closed behind our back. The kernel forgot it too, unless a duplicate lives; a ghost will tell.
                 if exc.errno not in _REPLACED:
                     raise
+            finally:
+                source.armed = 0
 
     def dispatch(self):
         """Deliver the batch. What an exception of `on_ready` leaves over is delivered by the next call."""

@@ -9,7 +9,7 @@ A writer is told of the end of its reader while it is idle: it is registered for
 pipe is EPOLLERR. Data that arrive on the descriptor of a writer are not its business.
 
 Some devices cannot be watched (EPERM, epoll_ctl(2)) because they never block: /dev/null and its like. They are read or
-written once per turn.
+written once per turn. With kqueue that may be a terminal, which does block: it is tried every `RETRY` seconds.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ from epoque.transports.writer import ByteTransport
 __all__ = ["ReadPipeTransport", "WritePipeTransport"]
 
 MAX_SIZE = 256 * 1024  # bytes of the loop's receive buffer
+RETRY = 0.01  # seconds
 UNNOTICED = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES  # writes after the end, before it is logged
 
 
@@ -114,7 +115,10 @@ class Descriptor:
                 transport.loop.selector.remove(transport)
         if not self.in_line and transport.interest:
             self.in_line = True
-            transport.loop.schedule(self._call_ready, (transport,), transport.loop.context)
+            if os.isatty(transport.fd):
+                transport.loop.call_later(RETRY, self._call_ready, transport, context=transport.loop.context)
+            else:
+                transport.loop.schedule(self._call_ready, (transport,), transport.loop.context)
 
     def _call_ready(self, transport):
         self.call_ready(transport)

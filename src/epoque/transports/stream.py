@@ -352,6 +352,7 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
     transport.peername = extra["peername"] if extra and "peername" in extra else base.name_of(sock.getpeername)
     if sock.family in (socket.AF_INET, socket.AF_INET6):
         sockets.nodelay(transport.fd)
+    sockets.no_sigpipe(transport.fd)
     transport.sock = sock
     transport.lent = sock if lent else None
     loop.schedule(transport._start, (waiter,), loop.context)
