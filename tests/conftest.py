@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.loops import LOOP, is_asyncio, is_epoque, new_loop, on_kqueue
+from tests.loops import LOOP, is_asyncio, is_epoque, new_loop
 
 MARKERS = (
     "epoque_only(reason): asks for more than asyncio promises; deselected on every other loop",
