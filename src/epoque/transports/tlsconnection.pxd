@@ -13,6 +13,7 @@ cdef int CLOSING
 cdef int SHUTDOWN
 cdef int LOST
 cdef Py_ssize_t AT_ONCE
+cdef Py_ssize_t MOST_UNREAD
 cdef Py_ssize_t TLS_RECORD
 cdef tuple STATES
 
@@ -43,6 +44,7 @@ cdef class TLSConnection(Source):
     cdef bint notified  # the peer's close_notify has come
     cdef int dropped  # writes after the end
     cdef Py_ssize_t pending  # bytes that were to be sent when the shutdown's timer was set
+    cdef Py_ssize_t unread  # bytes of answers that were sent while the transport below had no room
     cdef object __weakref__
 
     cdef int shake(self) except -1
@@ -61,6 +63,7 @@ cdef class TLSConnection(Source):
     @cython.locals(count=Py_ssize_t)
     cdef int pump(self) except -1
     cdef int send_output(self) except -1
+    cdef int answer(self) except -1
     @cython.locals(first=bint, done=bint)
     cdef int say_goodbye(self) except -1
     cdef int shut_down(self) except -1
