@@ -15,6 +15,7 @@ cdef class Engine:
     cdef readonly object ssl_object  # ssl.SSLObject
     cdef object _incoming  # ssl.MemoryBIO: ciphertext that has come
     cdef object _outgoing  # ssl.MemoryBIO: ciphertext to be sent
+    cdef object _inner  # _ssl._SSLSocket, which owns _ssl; ssl_object might let it go
     cdef SSL *_ssl  # OpenSSL's own, below ssl_object; NULL if only the ssl module may touch it
     cdef BIO *_input  # below _incoming, if _ssl is not NULL
     cdef BIO *_output  # below _outgoing

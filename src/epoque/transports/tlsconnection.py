@@ -404,6 +404,11 @@ class TLSConnection(Source):
                 done = self.engine.unwrap() or self.eof
             except OSError:
                 done = True
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as exc:  # out of a callback of the ssl module's
+                self.fail(exc, "Fatal error on SSL protocol")
+                return 0
             self.send_output()
         if done:
             self.lower.close()  # which still sends, and has until the timeout to do it
