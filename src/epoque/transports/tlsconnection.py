@@ -2,8 +2,7 @@
 
 What the transport below delivers is decrypted and delivered at once. What a turn writes is encrypted at its end, small
 pieces together in one record; more than `AT_ONCE` bytes, or more than the high-water mark, at once. While the transport
-below has no room nothing is encrypted, so that what waits is plaintext. That transport is a `StreamTransport`, another
-TLS transport (TLS in TLS), or anybody's that keeps to asyncio's interface.
+below (ours, TLS or not, or anybody's) has no room nothing is encrypted, so that what waits is plaintext.
 
 The end: what was written is sent, then close_notify, and the peer's is awaited; whatever else the peer still sends is
 dropped, and ends the waiting at once. A peer that just sends FIN has ended the stream as far as the protocol can tell;
@@ -21,7 +20,6 @@ from epoque.transports.sendqueue import SendQueue
 from epoque.transports.writer import ByteTransport
 
 __all__ = ["TLSConnection"]
-
 
 MOST = 256 * 1024  # bytes of one delivery
 CHUNK = 64 * 1024  # bytes encrypted between two looks at whether the transport below has room
@@ -476,12 +474,10 @@ class TLSConnection(Source):
         self.closing = True
         self.cancel_timer()
         self.queue.clear()
-        if self.lower is None:
-            return 0
-        if exc is None:
-            self.lower.abort()
-        else:
+        if exc is not None and self.lower is not None:
             self.lower._force_close(exc)
+        elif self.lower is not None:
+            self.lower.abort()
 
     def __repr__(self):
         return f"<{type(self).__name__} {STATES[self.state]} over {self.lower!r}>"
