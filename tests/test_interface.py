@@ -30,23 +30,11 @@ KINDS = [*OWN, "TLS transport"]
 
 # Private names of asyncio's classes that have no counterpart: which kinds, patterns of names, the reason.
 LEFT_OUT = (
-    (
-        "loop",
-        "_selector _process_events",
-        "events go to their sources without a selectors.BaseSelector",
-    ),
+    ("loop", "_selector _process_events", "events go to their sources without a selectors.BaseSelector"),
     ("loop", "_ssock _csock _internal_fds _*self*", "an eventfd and a signalfd wake the loop, not a pair of sockets"),
-    (
-        "loop",
-        "_accept_* _st*_serving _unix_server_sockets",
-        "a listening socket is an object",
-    ),
+    ("loop", "_accept_* _st*_serving _unix_server_sockets", "a listening socket is an object"),
     ("loop", "_*sock* _*sendfile* _*getaddrinfo* _ensure_resolved _create_*", "steps of coroutines in endpoints/"),
-    (
-        "loop process",
-        "_make_* _start _log_subprocess _child_* _watcher",
-        "classes make and watch them",
-    ),
+    ("loop process", "_make_* _start _log_subprocess _child_* _watcher", "classes make transports, and watch children"),
     (
         "transport datagram pipe",
         "_add_*er _call_soon _context _header_size _read_ready_* _write_send* _*buffer* _*empty_waiter",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import operator
 import sys
 import weakref
 from asyncio.trsock import TransportSocket
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from epoque.endpoints import tls
 from epoque.transports.listener import Listener
+from epoque.transports.tls import TLSTransport
 
 if TYPE_CHECKING:
     import socket
@@ -157,8 +159,9 @@ class Server(asyncio.Server):
     def _start_serving(self) -> None:
         if self._sockets is None:
             raise RuntimeError(f"server {self!r} is closed")
+        backlog = operator.index(self._backlog)  # a C integer would take a float, which listen(2) has no use for
         for sock in self._sockets[len(self._listeners) :]:
-            listener = Listener(self._loop, sock, self._protocol_factory, self, self._backlog, self._context)
+            listener = Listener(self._loop, sock, self._protocol_factory, self, backlog, self._context)
             listener.start()
             self._listeners.append(listener)
         self._serving = True
@@ -174,10 +177,18 @@ class Server(asyncio.Server):
     def _transports(self) -> list[asyncio.Transport]:
         """The connections, in the order of their beginning."""
         transports = [ref() for ref in self._clients.values()]
-        return [transport for transport in transports if transport is not None]
+        return [_outermost(transport) for transport in transports if transport is not None]
 
     def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, None
         for waiter in waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _outermost(transport: asyncio.Transport) -> asyncio.Transport:
+    """The transport that the connection's protocol knows: that of TLS, if there is TLS."""
+    above: Any = transport.get_protocol()
+    while isinstance(above, TLSTransport):
+        transport, above = above, above.get_protocol()
+    return transport

@@ -216,9 +216,9 @@ async def attach(
                 handshake_timeout=handshake_timeout,
                 shutdown_timeout=shutdown_timeout,
             )
-            connected(loop, sock, secured)
+            connected(loop, sock, secured, lent=not owned)
         else:
-            stream = connected(loop, sock, protocol, waiter)
+            stream = connected(loop, sock, protocol, waiter, lent=not owned)
     except BaseException:
         if owned:
             sock.close()
@@ -237,7 +237,7 @@ async def attach(
 def make_socket_transport(
     loop: Any, sock: socket.socket, protocol: Any, waiter: Any = None, *, extra: Any = None, server: Any = None
 ) -> asyncio.Transport:
-    transport: asyncio.Transport = connected(loop, sock, protocol, waiter, extra, server)
+    transport: asyncio.Transport = connected(loop, sock, protocol, waiter, extra, server, lent=True)
     return transport
 
 

@@ -40,6 +40,7 @@ class DatagramTransport(WritingTransport):
     """An endpoint. asyncio's `DatagramTransport` interface, and pausing."""
 
     __slots__ = (
+        "__dict__",
         "arrived",
         "connected",
         "delivered",
