@@ -17,6 +17,7 @@ SUITE = Project(
         "pytest-benchmark",
         "sanic-testing>=23.6.0",
         "uvicorn",
+        "websockets<14",
     ),
     unwanted=("uvloop",),
     hidden=("sanic",),
