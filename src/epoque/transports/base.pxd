@@ -42,6 +42,7 @@ cdef class BaseTransport(Source):
     @cython.locals(fd=int, owned=bint)
     cdef int release(self) except -1
     cdef int read_on(self) except -1
+    cdef bint want_data(self) except -1
     cdef bint receive(self) except -1
     cdef int drop_output(self) except -1
 

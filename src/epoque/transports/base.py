@@ -174,12 +174,20 @@ class BaseTransport(Source):
     # The beginning.
 
     def _start(self, waiter):
-        """Begin: connection_made, then reading, then whoever waits."""
+        """Begin: connection_made, then whoever waits, then events: he may have to prepare for them."""
         try:
             self.begin()
         finally:
-            if waiter is not None and not waiter.done():
-                waiter.set_result(None)
+            self.start()
+            if waiter is None:
+                self.watch()
+            else:
+                if not waiter.done():
+                    waiter.set_result(None)
+                self.loop.schedule(self._call_watch, (), self.loop.context)
+
+    def _call_watch(self):
+        self.watch()
 
     def begin(self):
         try:
@@ -188,13 +196,16 @@ class BaseTransport(Source):
             raise
         except BaseException as exc:
             self.blame(exc, "connection_made")
-        finally:
-            self.start()
 
     def start(self):
-        """The protocol knows the transport."""
+        """The protocol knows the transport; `watch` makes it effective."""
         self.started = True
-        self.read_on()
+        self.want_data()
+
+    def read_on(self):
+        """Watch for data, if they are wanted."""
+        if self.want_data():
+            self.watch()
 
     # The end.
 
@@ -330,8 +341,8 @@ class BaseTransport(Source):
 
     # What a kind of transport supplies.
 
-    def read_on(self):
-        """Watch for data, if they are wanted."""
+    def want_data(self):
+        """Be interested in data, if they are wanted; whether they are."""
         raise NotImplementedError
 
     def receive(self):

@@ -180,6 +180,11 @@ class TLSTransport(TLSConnection):
             return self.extra[name]
         return default if self.lower is None else self.lower.get_extra_info(name, default)
 
+    @property
+    def _sslcontext(self):
+        """By this name programs reach for it where a transport has no `_ssl_protocol`."""
+        return self.engine.ssl_object.context
+
     def __dir__(self):
         return dir(type(self))  # not of what ``__class__`` says
 
