@@ -292,7 +292,8 @@ async def test_what_comes_behind_the_handshake_is_kept_while_paused(loop, attach
     peer.setblocking(False)
     incoming.write(await loop.sock_recv(peer, 1 << 16))
     tls.do_handshake()
-    tls.write(pattern(5000))
+    for start in range(0, 5000, 500):  # records, of which OpenSSL sees one at a time
+        tls.write(pattern(5000)[start : start + 500])
     await loop.sock_sendall(peer, outgoing.read())
     protocol.transport = secured = await upgrading
     while len(protocol.data) < 5000:
