@@ -378,6 +378,8 @@ class TLSConnection(Source):
             self.queue.drop(count)
             if self.stream is None or not self.stream.offer(self.engine):
                 self.send_output()
+            if self.stream is not None and self.stream.lost:
+                return 0  # connection_lost() is on its way
 
     def send_output(self):
         output = self.engine.output()
