@@ -327,6 +327,10 @@ class TLSConnection(Source):
         self.progress()
         self.settle(self.context)
 
+    def before_fork(self):
+        if self.state == OPEN:
+            self.pump()
+
     def progress(self):
         """Send what can be sent, and go on to the shutdown if that was all."""
         if self.state == OPEN or self.state == CLOSING:
