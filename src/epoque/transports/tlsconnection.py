@@ -33,8 +33,6 @@ CLOSING = 2  # what was written still leaves
 SHUTDOWN = 3  # close_notify was sent, the peer's is awaited
 LOST = 4
 
-STATES = ("handshake", "open", "closing", "shutdown", "closed")
-
 
 class TLSConnection(Source):
     """The state of one connection. It is no descriptor: the selector does not know it, but turns end for it too."""
@@ -235,8 +233,7 @@ class TLSConnection(Source):
     # Reading.
 
     def _read_on(self):
-        if self.state == OPEN:
-            self.read_on()
+        self.read_on()
 
     def read_on(self):
         """Deliver what can be decrypted, and send what that causes."""
@@ -344,6 +341,10 @@ class TLSConnection(Source):
         self.ending = False
         self.progress()
         self.settle(self.context)
+
+    def before_fork(self):
+        if self.state == OPEN:
+            self.pump()
 
     def progress(self):
         """Send what can be sent, and go on to the shutdown if that was all."""
@@ -480,9 +481,6 @@ class TLSConnection(Source):
             self.lower._force_close(exc)
         elif self.lower is not None:
             self.lower.abort()
-
-    def __repr__(self):
-        return f"<{type(self).__name__} {STATES[self.state]} over {self.lower!r}>"
 
     def cancel_timer(self):
         if self.timer is not None:
