@@ -105,8 +105,8 @@ async def test_who_waited_for_a_pipe_runs_before_its_data_come(loop):
     os.write(writer, b"early")
     log = []
     with open(writer, "wb"):
-        pipe = open(reader, "rb", 0)
-        transport, protocol = await loop.connect_read_pipe(slow_to_begin(Recorder, log), pipe)
+        connecting = loop.connect_read_pipe(slow_to_begin(Recorder, log), open(reader, "rb", 0))
+        transport, protocol = await connecting
         assert log == []
         await protocol.receives(5)
         transport.close()
