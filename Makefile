@@ -14,11 +14,16 @@ PYTEST := $(BIN)/python -m pytest -q $(ARGS)
 
 say = @echo "== $(1) (Python $(TAG))"
 
-.PHONY: help test demo bench compat lint build clean python
+# Where the compiled form is built as on a system with kqueue, over a library from tests/; and how the model is switched on.
+PORTABLE := $(CURDIR)/build/portable-$(TAG)
+ON_MODEL := EPOQUE_PURE=1 EPOQUE_TEST_LOOP=epoque EPOQUE_SELECTOR=kqueue PYTHONPATH=$(CURDIR)/tests/simulated
+ON_LIBRARY := EPOQUE_TEST_LOOP=epoque EPOQUE_SELECTOR=kqueue PYTHONPATH=$(PORTABLE)/lib
+
+.PHONY: help test test-kqueue demo bench compat lint build clean python
 .DELETE_ON_ERROR:
 
 help: ## say what there is
-	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1	/p' Makefile
 	@echo "Variables: PYTHON=python3.13 (any >= 3.11), ARGS=\"...\" (for the command a target runs)"
 	@echo "Environment: EPOQUE_PURE=1 (interpreted, no compiler needed), EPOQUE_OPT=-O0 (compile fast, run slow)"
 
@@ -32,11 +37,25 @@ endif
 	$(call say,stock asyncio)
 	@EPOQUE_TEST_LOOP=asyncio $(PYTEST) || { code=$$?; test $$code = 5 && test -n "$(strip $(ARGS))"; }
 
+test-kqueue: $(VENV)/.test ## the tests on kqueue (Linux): interpreted over a model of it, compiled over a library
+	$(call say,epoque interpreted on a model of kqueue)
+	@$(ON_MODEL) $(PYTEST)
+	@$(ON_MODEL) $(BIN)/python -m compat cpython --pure
+	@$(ON_MODEL) $(BIN)/python -m examples.demo
+ifeq ($(PURE),)
+	$(call say,epoque compiled on a library that supplies kqueue)
+	@mkdir -p $(PORTABLE)
+	@$(CC) -O1 -shared -fPIC -Itests/headers/freebsd tests/kqueue_lib.c -o $(PORTABLE)/libkqueue.so
+	@EPOQUE_KQUEUE_LIB=$(PORTABLE)/libkqueue.so EPOQUE_KQUEUE_INCLUDE=$(CURDIR)/tests/headers/freebsd EPOQUE_OPT=-O0 \
+	    $(BIN)/python setup.py -q build --build-lib $(PORTABLE)/lib --build-temp $(PORTABLE)/temp
+	@env -u EPOQUE_PURE $(ON_LIBRARY) $(PYTEST) --ignore tests/test_packaging.py
+endif
+
 demo: $(VENV)/.demo build ## serve the aiohttp example and drive it; with ARGS=--serve leave it running
 	@$(BIN)/python -m examples.demo $(ARGS)
 
 bench: $(VENV)/.bench build ## compare with asyncio and uvloop
-	@$(BIN)/python -m bench.micro $(ARGS)
+	@$(BIN)/python -m bench $(ARGS)
 
 compat: $(VENV)/.compat build ## run other projects' asyncio tests on epoque and on asyncio
 	@$(BIN)/python -m compat $(ARGS)

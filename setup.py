@@ -2,6 +2,8 @@
 
 Environment: EPOQUE_PURE=1 builds no extension modules; EPOQUE_OPT="-O0" replaces the optimisation flags;
 EPOQUE_ANNOTATE=1 writes Cython's annotated HTML beside the generated C in build/c.
+EPOQUE_KQUEUE_LIB=/path/to/libkqueue.so builds on Linux what is built elsewhere, over a library that supplies kqueue;
+its <sys/event.h> is sought in EPOQUE_KQUEUE_INCLUDE (/usr/include/kqueue).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build import build
@@ -23,6 +26,7 @@ COMPILED = [
     "kernel.fifo",
     "kernel.interp",
     "kernel.epoll",
+    "kernel.kqueue",
     "kernel.sockets",
     "kernel.pipes",
     "kernel.datagrams",
@@ -32,6 +36,7 @@ COMPILED = [
     "selector.source",
     "selector.selector",
     "selector.epoll",
+    "selector.kqueue",
     "selector.fake",
     "core.handle",
     "core.timers",
@@ -55,6 +60,10 @@ COMPILED = [
     "transports.datagram",
 ]
 
+EPOLL = ("kernel.epoll", "selector.epoll")  # Linux only
+KQUEUE = ("kernel.kqueue", "selector.kqueue")  # macOS and the BSDs, or with EPOQUE_KQUEUE_LIB
+BSD = ("darwin", "freebsd", "netbsd", "openbsd")
+
 DIRECTIVES = {
     "language_level": 3,
     "annotation_typing": False,  # the headers give the types; annotations are for readers and mypy
@@ -77,7 +86,7 @@ To install the interpreted form of epoque instead, set EPOQUE_PURE=1 in the envi
 def pure() -> bool:
     """Is this a build without extension modules, because asked for or because the platform cannot have them?"""
     asked = os.environ.get("EPOQUE_PURE", "0") not in ("", "0")
-    return asked or sys.implementation.name != "cpython" or sys.platform != "linux"
+    return asked or sys.implementation.name != "cpython" or not sys.platform.startswith(("linux", *BSD))
 
 
 def source(module: str) -> str:
@@ -85,10 +94,26 @@ def source(module: str) -> str:
     return "src/epoque/" + module.replace(".", "/") + suffix
 
 
+def modules() -> list[str]:
+    """Those of COMPILED that this system has a use for."""
+    absent: tuple[str, ...] = EPOLL if sys.platform.startswith(BSD) else KQUEUE
+    if os.environ.get("EPOQUE_KQUEUE_LIB"):
+        absent = ()
+    return [name for name in COMPILED if name not in absent]
+
+
 def extensions() -> list[Extension]:
     # -g0: with debug information the extension modules are several times larger.
-    flags = shlex.split(os.environ.get("EPOQUE_OPT", "-O2 -g0"))
-    return [Extension("epoque." + name, [source(name)], extra_compile_args=flags) for name in COMPILED]
+    options: dict[str, Any] = {
+        "include_dirs": ["src/epoque/kernel"],
+        "extra_compile_args": shlex.split(os.environ.get("EPOQUE_OPT", "-O2 -g0")),
+    }
+    if library := os.environ.get("EPOQUE_KQUEUE_LIB"):
+        options["define_macros"] = [("EPOQUE_PORTABLE", "1")]
+        options["include_dirs"].append(os.environ.get("EPOQUE_KQUEUE_INCLUDE", "/usr/include/kqueue"))
+        options["extra_objects"] = [library]
+        options["runtime_library_dirs"] = [str(Path(library).resolve().parent)]
+    return [Extension("epoque." + name, [source(name)], **options) for name in modules()]
 
 
 class CleanBuild(build):
@@ -129,7 +154,9 @@ class BuildExtensions(build_ext):
     def build_extensions(self) -> None:
         try:
             self.translate()
-            with Settings(self.build_temp, [ext.extra_compile_args for ext in self.extensions]) as changed:
+            headers = [path.read_text() for path in sorted(Path("src").rglob("*.h"))]
+            options = [(ext.extra_compile_args, ext.extra_objects) for ext in self.extensions]
+            with Settings(self.build_temp, [options, headers]) as changed:
                 self.force = self.force or changed
                 super().build_extensions()
         except Exception as error:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
 import signal
 import sys
+import threading
 from dataclasses import fields
 from pathlib import Path
 
@@ -27,9 +29,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly exit, which ends the running workers too
     options = Options(**{each.name: getattr(arguments, each.name) for each in fields(Options)})
     console = Console() if sys.stdout.isatty() else Console(width=120)
-    comparisons = []
-    unavailable = []
-    for name in arguments.suite or SUITES:
+    comparisons: list[Comparison] = []
+    unavailable: list[str] = []
+    names = arguments.suite or list(SUITES)
+    threading.Thread(target=_prepare, args=(names, options.cache), daemon=True).start()
+    for name in names:
         try:
             comparisons.append(compare(SUITES[name], options))
         except (Unavailable, NoTests) as error:
@@ -37,11 +41,18 @@ def main() -> int:
             console.print(f"\n[bold red]{name}[/]: {escape(str(error))}", soft_wrap=True, highlight=False)
         else:
             report(comparisons[-1], console)
+        if arguments.json:
+            _write(arguments.json, comparisons, unavailable)
     console.print()
     console.print(markdown(comparisons) if arguments.markdown else summary(comparisons), soft_wrap=arguments.markdown)
-    if arguments.json:
-        _write(arguments.json, comparisons, unavailable)
     return 0 if not unavailable and all(comparison.ok for comparison in comparisons) else 1
+
+
+def _prepare(names: list[str], cache: Path) -> None:
+    """Fetch in the background what the later suites need; what goes wrong here is told when their turn comes."""
+    for name in names:
+        with contextlib.suppress(Exception):
+            SUITES[name].prepare(cache)
 
 
 def _write(path: Path, comparisons: list[Comparison], unavailable: list[str]) -> None:

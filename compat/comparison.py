@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class Comparison:
     results: dict[str, runner.Results]  # by loop, the oracle first
     differences: list[Difference]
     outdated: list[str]  # entries of the known list whose test passes now
+    seconds: float  # that all of it took
 
     @property
     def unknown(self) -> list[Difference]:
@@ -88,6 +90,7 @@ class Comparison:
             "suite": self.suite.name,
             "title": self.suite.title,
             "version": self.suite.version,
+            "seconds": round(self.seconds),
             "loop": self.options.loop,
             "about": {loop: results.about for loop, results in self.results.items()},
             "outcomes": {
@@ -121,6 +124,7 @@ class _Run:
 
     def compare(self) -> Comparison:
         suite, options = self.suite, self.options
+        started = time.monotonic()
         names = runner.collect(self.program, runner.Settings("asyncio"))
         entries = lists.read("left_out", suite.name)
         left_out = {name: entry.reason for name in names if (entry := lists.find(entries, name))}
@@ -138,8 +142,9 @@ class _Run:
         known = lists.read("known", suite.name) if options.loop == "epoque" else []
         differences = _differences(oracle, results[options.loop], known)
         self.repeat(differences)
-        outdated = [] if options.pattern else _outdated(known, differences, list(oracle.outcomes))
-        return Comparison(suite, options, left_out, off_loop, results, differences, outdated)
+        outdated = [] if options.pattern else _outdated(known, results[options.loop])
+        seconds = time.monotonic() - started
+        return Comparison(suite, options, left_out, off_loop, results, differences, outdated, seconds)
 
     def run(self, loop: str, tests: list[str], what: str = "") -> runner.Results:
         options = self.options
@@ -172,11 +177,11 @@ def _differences(oracle: runner.Results, other: runner.Results, known: list[list
     return found
 
 
-def _outdated(known: list[lists.Entry], differences: list[Difference], tests: list[str]) -> list[str]:
-    """Entries that match a test which ran, but none that differs; one whose tests this Python lacks is not outdated."""
-    return [
-        f"{entry.test} {entry.reason}"
-        for entry in known
-        if any(entry.matches(test, entry.text) for test in tests)
-        and not any(entry.matches(item.test, item.outcome.text) for item in differences)
-    ]
+def _outdated(known: list[lists.Entry], other: runner.Results) -> list[str]:
+    """Entries of which every test that ran passed; one whose tests this Python lacks is not outdated."""
+    outdated = []
+    for entry in known:
+        outcomes = [outcome for outcome in other.outcomes.values() if entry.matches(outcome.test, entry.text)]
+        if outcomes and all(outcome.passed for outcome in outcomes):
+            outdated.append(f"{entry.test} {entry.reason}")
+    return outdated

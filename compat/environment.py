@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from .suites.project import Project
 
 LIMIT = 1200  # seconds for one command: building a package may take minutes
+APT = threading.Lock()
 STAMP = "compat.json"  # says what the environment was made of; written last
 
 
@@ -59,7 +61,8 @@ def prepare(project: Project, cache: Path) -> Place:
         made_of["unwanted"] = list(project.unwanted)
     with open(home / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _debian(project.debian)
+        with APT:
+            _debian(project.debian)
         if _stamp(_virtual(home)) != made_of:
             _run(sys.executable, "-m", "venv", "--clear", _virtual(home))
         if _stamp(place.source) != {"hidden": list(project.hidden)}:

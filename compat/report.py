@@ -19,7 +19,10 @@ def report(comparison: Comparison, console: Console) -> None:
     console.print(f"\n[bold]{comparison.suite.name}[/]: {escape(title)}", highlight=False)
     console.print(_table(comparison))
     apart = Counter(comparison.left_out.values()).total()
-    console.print(f"left out by name: {apart}; use no event loop, so say nothing about one: {len(comparison.off_loop)}")
+    console.print(
+        f"left out by name: {apart}; use no event loop, so say nothing about one: {len(comparison.off_loop)}; "
+        f"took {comparison.seconds:.0f} s"
+    )
     if not comparison.pointed:
         console.print(f"[bold red]no test ran on {comparison.options.loop}: the suite is not pointed at it[/]")
     elif elsewhere := comparison.elsewhere:

@@ -33,8 +33,12 @@ def pytest_report_header() -> str:
     if not is_epoque:
         return f"loop under test: {LOOP}"
     import epoque
+    from epoque.selector.choice import new_selector
 
-    return f"loop under test: epoque ({'compiled' if epoque.compiled else 'interpreted'}) from {epoque.__file__}"
+    selector: Any = new_selector()
+    selector.close()
+    form = "compiled" if epoque.compiled else "interpreted"
+    return f"loop under test: epoque ({form}, {type(selector).__name__}) from {epoque.__file__}"
 
 
 def _deselected(item: pytest.Item) -> bool:
@@ -56,6 +60,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
+    new_loop().close()  # what the first loop loads may keep a descriptor (libffi of its own file), which is no leak
     gc.freeze()  # keeps the gc.collect() after each test cheap: what collection loaded is not looked at again
 
 

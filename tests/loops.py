@@ -25,6 +25,7 @@ if LOOP not in ("epoque", "asyncio", "uvloop"):
 
 is_epoque = LOOP == "epoque"
 is_asyncio = LOOP == "asyncio"
+on_kqueue = is_epoque and os.environ.get("EPOQUE_SELECTOR") == "kqueue"
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

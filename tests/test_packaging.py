@@ -99,7 +99,7 @@ def test_compiled_wheel_from_sdist(sdist: Path, tmp_path: Path) -> None:
     """As a user gets it: build requirements from an index, then an installation that runs in both modes."""
     checked("-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path, sdist, cwd=tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
-    compiled: list[str] = runpy.run_path(str(ROOT / "setup.py"))["COMPILED"]
+    compiled: list[str] = runpy.run_path(str(ROOT / "setup.py"))["modules"]()
     extensions = {f"epoque/{name.replace('.', '/')}{SUFFIX}" for name in compiled}
     assert wheel_names(wheel) == sources(".py", ".pyi", ".pxd", ".typed") | extensions
 
@@ -141,15 +141,37 @@ def test_platforms_without_extension_modules(monkeypatch: pytest.MonkeyPatch) ->
             monkeypatch.setenv("EPOQUE_PURE", value)
         assert pure() is expected
     monkeypatch.delenv("EPOQUE_PURE")
+    for platform, expected in (("darwin", False), ("freebsd14", False), ("win32", True), ("sunos5", True)):
+        monkeypatch.setattr(sys, "platform", platform)
+        assert pure() is expected
+    monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(sys.implementation, "name", "pypy")
     assert pure()
+
+
+def test_each_platform_gets_its_own_selector(monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = runpy.run_path(str(ROOT / "setup.py"))
+    monkeypatch.delenv("EPOQUE_KQUEUE_LIB", raising=False)
+    for platform, selector in (
+        ("linux", "epoll"),
+        ("darwin", "kqueue"),
+        ("freebsd14", "kqueue"),
+        ("netbsd10", "kqueue"),
+    ):
+        monkeypatch.setattr(sys, "platform", platform)
+        names = {name for name in setup["modules"]() if "epoll" in name or "kqueue" in name}
+        assert names == {f"kernel.{selector}", f"selector.{selector}"}
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("EPOQUE_KQUEUE_LIB", "/usr/lib/libkqueue.so")
+    assert setup["modules"]() == setup["COMPILED"]
+    assert all("/usr/lib/libkqueue.so" in extension.extra_objects for extension in setup["extensions"]())
 
 
 def test_every_listed_module_is_an_extension_with_a_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     setup = runpy.run_path("setup.py")
     extensions = setup["extensions"]()
-    assert [ext.name for ext in extensions] == [f"epoque.{name}" for name in setup["COMPILED"]]
+    assert [ext.name for ext in extensions] == [f"epoque.{name}" for name in setup["modules"]()]
     for ext in extensions:
         (source,) = ext.sources
         assert Path(source).is_file()

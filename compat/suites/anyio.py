@@ -12,6 +12,6 @@ SUITE = Project(
     name="anyio",
     version="4.16.0",
     requirements=("blockbuster", "hypothesis", "psutil", "pytest-mock", "trustme", "truststore", "exceptiongroup"),
-    plugins=("blockbuster",),
-    arguments=("-k", "not trio", "-m", "not network", "-oaddopts="),
+    plugins=("blockbuster", "localhost"),
+    arguments=("-k", "not trio", "-m", "not network"),
 )

@@ -45,6 +45,9 @@ class Project(Suite):
         extras = f"[{self.extras}]" if self.extras else ""
         return ["pytest", f"{self.distribution}{extras}=={self.version}", *self.requirements]
 
+    def prepare(self, cache: Path) -> None:
+        environment.prepare(self, cache)
+
     @contextmanager
     def program(self, cache: Path, loop: str) -> Iterator[Program]:
         place = environment.prepare(self, cache)

@@ -22,6 +22,9 @@ class Suite:
     version: str = ""
     serial: bool = False  # its tests disturb each other in processes side by side: fixed ports, a shared database
 
+    def prepare(self, cache: Path) -> None:
+        """Fetch and install what `program` needs; it does so itself if that has not happened."""
+
     @contextmanager
     def program(self, cache: Path, loop: str) -> Iterator[Program]:
         """Gives the program that is the suite's worker, ready to run on `loop`, for as long as the context lasts."""

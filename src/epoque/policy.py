@@ -4,17 +4,18 @@ By a loop factory (`new_event_loop`), by asyncio's event loop policy (`EventLoop
 stands in for `asyncio.run`. A factory needs no global state; a policy reaches programs that take no factory. asyncio
 deprecates policies from 3.14 on and drops them in 3.16 (gh-127949); `install` works there too.
 
-Where the system has no epoll (macOS and the BSDs until the kqueue selector is there; Windows) `EventLoop` is the
-class of asyncio's own default loop, and the first `new_event_loop()` says so in a RuntimeWarning.
+Where the system has neither epoll nor kqueue (Windows) `EventLoop` is the class of asyncio's own default loop, and the
+first `new_event_loop()` says so in a RuntimeWarning.
 """
 
 from __future__ import annotations
 
 import asyncio
-import select
 import warnings
 from asyncio import events
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from epoque.selector.choice import selectors
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -23,7 +24,7 @@ __all__ = ["EventLoop", "EventLoopPolicy", "install", "new_event_loop", "run"]
 
 T = TypeVar("T")
 
-_supported = hasattr(select, "epoll")
+_supported = bool(selectors())
 _warned = False
 
 if TYPE_CHECKING or _supported:
@@ -45,7 +46,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     if not (_supported or _warned):
         _warned = True
         warnings.warn(
-            "epoque needs epoll, which this system has not: asyncio's own event loop runs instead",
+            "epoque needs epoll or kqueue, and this system has neither: asyncio's own event loop runs instead",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -13,7 +13,7 @@ import pytest
 
 from tests.children.recorder import SLEEPER, Recorder, gated, python, wait_until_it_has_ended
 from tests.conftest import shut_down
-from tests.loops import checked_script, exit_code, forked, new_loop
+from tests.loops import checked_script, exit_code, forked, new_loop, on_kqueue
 
 DEVNULL = subprocess.DEVNULL
 
@@ -33,8 +33,8 @@ async def test_the_popen_object_may_be_waited_for_as_well(loop):
 
 
 def _exit_info_is_kept() -> bool:
-    """Does a pidfd tell how a process ended that was reaped? From Linux 6.15 on."""
-    return tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 15)
+    """Does the kernel tell how a process ended that was reaped? By a pidfd from Linux 6.15 on, by kqueue always."""
+    return on_kqueue or tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 15)
 
 
 @pytest.mark.epoque_only("asyncio reports 255")
@@ -176,13 +176,14 @@ async def test_a_hundred_children_at_once(loop):
 @pytest.fixture(params=["missing", "refused"])
 def no_pidfd(request, monkeypatch):
     if request.param == "missing":
-        monkeypatch.delattr(os, "pidfd_open", raising=False)
+        monkeypatch.setattr("epoque.kernel.children._pidfd_open", None)
+        monkeypatch.setattr("epoque.kernel.children._kqueue", None)
     else:
 
-        def refuse(pid, flags=0):
+        def refuse(*args):
             raise PermissionError
 
-        monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
+        monkeypatch.setattr("epoque.kernel.children._pidfd_open", refuse)
 
 
 @pytest.mark.epoque_only("asyncio decides once, which way it goes")

@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from tests.loops import run, turn
+from tests.loops import on_kqueue, run, turn
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 BOTH = pytest.mark.parametrize("role", ["reader", "writer"])
@@ -254,6 +254,7 @@ def test_a_listening_socket_is_readable_when_a_client_comes(loop):
 
 
 @BOTH
+@pytest.mark.skipif(on_kqueue, reason="kqueue watches regular files")
 def test_a_regular_file_is_refused_at_once(loop, tmp_path, role):
     with open(tmp_path / "file", "w+") as file:
         with pytest.raises(PermissionError):

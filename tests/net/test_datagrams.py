@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.loops import new_loop, run
+from tests.loops import new_loop, on_kqueue, run
 from tests.net.peers import (
     DatagramRecorder,
     datagram_pair,
@@ -253,7 +253,7 @@ def test_a_base_exception_leaves_the_loop_and_loses_no_datagram(loop: Any, socke
 
 
 @pytest.mark.asyncio_wrong("it spins: the error is reported as long as it stays in the queue")
-@pytest.mark.skipif(sys.platform != "linux", reason="IP_RECVERR is Linux's")
+@pytest.mark.skipif(sys.platform != "linux" or on_kqueue, reason="IP_RECVERR is Linux's")
 async def test_errors_that_the_kernel_queues_do_not_spin(datagrams: Any, sockets: Any) -> None:
     with udp_socket() as gone:
         address = gone.getsockname()

@@ -126,7 +126,7 @@ def test_an_alarm_that_comes_with_other_events_and_an_exception_is_not_forgotten
 
 @pytest.mark.skipif(epoque.compiled, reason="compiled, the system call cannot be taken away")
 def test_without_a_timerfd_deadlines_are_kept_too(monkeypatch, bell):
-    monkeypatch.setattr("epoque.selector.epoll.events.timerfd_open", lambda: -1)
+    monkeypatch.setattr("epoque.selector.epoll.epoll.timerfd_open", lambda: -1)
     selector = EpollSelector()
     try:
         for after in (MS // 10, MS, 3 * MS, -MS):

@@ -32,12 +32,22 @@ MS = 1_000_000  # nanoseconds
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
 
-@pytest.fixture(params=[*FORMS, "ctypes"])
+@pytest.fixture(params=[*FORMS, "portable"])
 def events(request):
-    """`ctypes` is what the interpreted form does before Python 3.13."""
-    if request.param != "ctypes":
+    """`portable` is what the interpreted form does on a system with neither eventfd() nor pipe2()."""
+    if request.param != "portable":
         return twin("events", request.param)
     module = twin("events", "interpreted")
+    module._has_eventfd = module._has_pipe2 = False
+    return module
+
+
+@pytest.fixture(params=[*FORMS, "ctypes"])
+def timers(request):
+    """`ctypes` is what the interpreted form does before Python 3.13."""
+    if request.param != "ctypes":
+        return twin("epoll", request.param)
+    module = twin("epoll", "interpreted")
     module._has_timerfd = False
     module._libc = ctypes.CDLL(None, use_errno=True)
     return module
@@ -74,67 +84,103 @@ def private(fd):
 # --- events
 
 
-def test_an_eventfd_counts_its_rings(events):
-    with opened(events.eventfd_open()) as fd:
+@contextlib.contextmanager
+def bell(events):
+    fd, ring = events.wakeup_open()
+    try:
+        yield fd, ring
+    finally:
+        for end in {fd, ring}:
+            os.close(end)
+
+
+def test_a_bell_is_readable_once_it_was_rung(events):
+    with bell(events) as (fd, ring):
         assert private(fd)
+        assert private(ring)
         assert not readable(fd)
-        events.eventfd_ring(fd)
-        events.eventfd_ring(fd)
+        events.wakeup_answer(fd)
+        events.wakeup_ring(ring)
+        events.wakeup_ring(ring)
         assert readable(fd)
-        assert os.eventfd_read(fd) == 2
 
 
-def test_ringing_a_full_counter_neither_blocks_nor_fails(events):
-    with opened(events.eventfd_open()) as fd:
-        os.eventfd_write(fd, 2**64 - 2)
-        events.eventfd_ring(fd)
-        assert os.eventfd_read(fd) == 2**64 - 2
+def test_each_ring_is_an_edge_if_the_one_before_was_answered(events):
+    with bell(events) as (fd, ring), contextlib.closing(select.epoll()) as epoll:
+        epoll.register(fd, select.EPOLLIN | select.EPOLLET)
+        for _ in range(3):
+            events.wakeup_ring(ring)
+            assert epoll.poll(0) == [(fd, select.EPOLLIN)]
+            events.wakeup_answer(fd)
+            assert epoll.poll(0) == []
 
 
-def test_ringing_a_closed_eventfd_is_an_error(events):
+def test_ringing_a_bell_that_is_full_neither_blocks_nor_fails(events):
+    with bell(events) as (fd, ring):
+        if fd == ring:
+            os.eventfd_write(fd, 2**64 - 2)
+        else:
+            with pytest.raises(BlockingIOError):
+                while True:
+                    os.write(ring, bytes(65536))
+        events.wakeup_ring(ring)
+        assert readable(fd)
+
+
+def test_an_answer_makes_room_for_the_next_ring(events):
+    with bell(events) as (fd, ring):
+        if fd != ring:
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(ring, bytes(65536))
+        events.wakeup_answer(fd)
+        assert select.select([], [ring], [], 0)[1]
+
+
+def test_ringing_a_closed_bell_is_an_error(events):
     with pytest.raises(OSError) as caught:
-        events.eventfd_ring(closed_descriptor())
+        events.wakeup_ring(closed_descriptor())
     assert caught.value.errno == errno.EBADF
 
 
-def test_a_timerfd_expires_at_its_deadline_and_not_before(events):
-    with opened(events.timerfd_open()) as fd:
+def test_a_timerfd_expires_at_its_deadline_and_not_before(timers):
+    with opened(timers.timerfd_open()) as fd:
         assert private(fd)
         assert not readable(fd)
         for after in (1, MS // 3, 2 * MS):
             deadline = time.monotonic_ns() + after
-            events.timerfd_arm(fd, deadline)
+            timers.timerfd_arm(fd, deadline)
             assert readable(fd, 10)
             assert time.monotonic_ns() >= deadline
             assert int.from_bytes(os.read(fd, 8), "little") == 1
 
 
-def test_a_timerfd_expires_once(events):
-    with opened(events.timerfd_open()) as fd:
-        events.timerfd_arm(fd, 1)
+def test_a_timerfd_expires_once(timers):
+    with opened(timers.timerfd_open()) as fd:
+        timers.timerfd_arm(fd, 1)
         assert readable(fd, 10)
         os.read(fd, 8)
         assert not readable(fd)
 
 
 @pytest.mark.parametrize("distant", [NEVER, NEVER - 1, 10**18])
-def test_arming_a_timerfd_anew_replaces_its_deadline(events, distant):
-    with opened(events.timerfd_open()) as fd:
-        events.timerfd_arm(fd, 1)
-        events.timerfd_arm(fd, distant)
+def test_arming_a_timerfd_anew_replaces_its_deadline(timers, distant):
+    with opened(timers.timerfd_open()) as fd:
+        timers.timerfd_arm(fd, 1)
+        timers.timerfd_arm(fd, distant)
         assert not readable(fd)
         deadline = time.monotonic_ns() + MS
-        events.timerfd_arm(fd, deadline)
+        timers.timerfd_arm(fd, deadline)
         assert readable(fd, 10)
         assert time.monotonic_ns() >= deadline
 
 
-def test_a_timerfd_is_set_to_the_very_nanosecond(events):
+def test_a_timerfd_is_set_to_the_very_nanosecond(timers):
     """The kernel tells how long is left; proc_pid_fdinfo(5)."""
-    with opened(events.timerfd_open()) as fd:
+    with opened(timers.timerfd_open()) as fd:
         for years in (1, 30, 200):
             deadline = years * 365 * 86_400 * 10**9 + 987_654_321
-            events.timerfd_arm(fd, deadline)
+            timers.timerfd_arm(fd, deadline)
             before = time.monotonic_ns()
             text = Path(f"/proc/self/fdinfo/{fd}").read_text()
             after = time.monotonic_ns()
@@ -142,14 +188,14 @@ def test_a_timerfd_is_set_to_the_very_nanosecond(events):
             assert deadline - after <= seconds * 10**9 + nanoseconds <= deadline - before
 
 
-def test_arming_a_closed_timerfd_is_an_error(events):
+def test_arming_a_closed_timerfd_is_an_error(timers):
     with pytest.raises(OSError) as caught:
-        events.timerfd_arm(closed_descriptor(), 1)
+        timers.timerfd_arm(closed_descriptor(), 1)
     assert caught.value.errno == errno.EBADF
 
 
 def test_a_system_without_timerfd_says_so():
-    module = twin("events", "interpreted")
+    module = twin("epoll", "interpreted")
     module._has_timerfd = False
     module._libc = None
     assert module.timerfd_open() == -1
@@ -166,7 +212,8 @@ def test_a_pipe_is_private(events):
 
 def test_close_never_fails(events):
     before = open_descriptors()
-    fd = events.eventfd_open()
+    fd, ring = events.wakeup_open()
+    events.close(ring)
     events.close(fd)
     events.close(fd)
     events.close(-1)

@@ -5,7 +5,8 @@ the wake-up descriptor (`signal.set_wakeup_fd`), and the interpreter soon calls 
 the callback in line. That also works when another thread receives the signal. Only around a wait are the signals that
 have a handler blocked and read from a signalfd instead (signalfd(2)), so that between the last look and the wait none
 can slip in unnoticed. They are unblocked before any callback runs: children, threads and `subprocess.Popen` never
-inherit a blocked signal.
+inherit a blocked signal. With kqueue, which has no signalfd, none is blocked: EVFILT_SIGNAL ends the wait, also when
+somebody else has taken the bell away.
 
 The descriptors are doorbells. The byte that rings the bell matters only when somebody else has put a handler of his
 own on the signal since (`signal.signal`, or another loop): then his handler runs, and the byte is what tells us.
@@ -16,7 +17,6 @@ import errno
 import signal
 import sys
 import warnings
-from asyncio import coroutines
 
 from epoque.core import bell as bells
 from epoque.core import debug
@@ -45,7 +45,7 @@ class Doorbell(Source):
 
 
 class HeldSignals(Source):
-    """The signalfd."""
+    """The descriptor of a `SignalSet`: a signalfd, or a kqueue of its own."""
 
     __slots__ = ("signals",)
 
@@ -54,7 +54,7 @@ class HeldSignals(Source):
         self.signals = signals
 
     def on_ready(self, mask):
-        self.signals.take_caught()  # drained before they were released
+        self.signals.answer()
 
 
 class Signals:
@@ -116,7 +116,7 @@ class Signals:
         return True
 
     def handlers_changed(self):
-        """Let the signalfd cover exactly the signals that have a handler."""
+        """Let the descriptor cover exactly the signals that have a handler."""
         if self.handlers:
             bells.bell.handling.add(self)
         else:
@@ -128,7 +128,7 @@ class Signals:
             self.held.assign(self.handlers)
         except OSError as exc:
             # No descriptor left for one. The bell alone serves too; a signal then ends the wait by interrupting it.
-            debug.logger.warning("signalfd: %s", exc)
+            debug.logger.warning("signal descriptor: %s", exc)
             return 0
         if self.door is None and self.held.fd >= 0:
             door = HeldSignals(self.held.fd, self)
@@ -141,10 +141,9 @@ class Signals:
         if self.active:
             self.prepare()
             bells.bell.begin()
-        elif self.doorbell is not None:
+        else:
             # Made in the main thread, run in another: there it would answer for the loop that now runs in the first.
-            self.selector.remove(self.doorbell)
-            self.doorbell = None
+            self.leave_bell()
 
     def leave(self):
         """The loop has stopped. Its handlers may still be called: what they put in line waits for the next run."""
@@ -166,6 +165,12 @@ class Signals:
                 self.caught.extend(self.held.drain())
         finally:
             self.held.restore()
+        self.take_caught()
+
+    def answer(self):
+        """The descriptor is readable. What was held back was drained before it was released."""
+        self.caught.extend(self.held.drain())
+        interp.check_signals()  # the others have gone the usual way
         self.take_caught()
 
     def take_caught(self):
@@ -230,14 +235,20 @@ class Signals:
             self.selector.remove(self.door)
             self.held.close()
             self.door = None
-        if self.doorbell is not None:
-            self.selector.remove(self.doorbell)
-            self.doorbell = None
+        self.leave_bell()
+
+    def leave_bell(self):
+        """Watch the bell no more. Returns whether it was watched."""
+        if self.doorbell is None:
+            return False
+        self.selector.remove(self.doorbell)
+        self.doorbell = None
+        return True
 
 
 def check_handler(signum, callback):
     """Refuse what asyncio refuses, with its words."""
-    if coroutines.iscoroutine(callback) or coroutines.iscoroutinefunction(callback):
+    if debug.is_coroutine(callback):
         raise TypeError("coroutines cannot be used with add_signal_handler()")
     check_signal(signum)
 

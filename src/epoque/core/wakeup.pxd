@@ -9,6 +9,8 @@ cdef int READ
 
 @cython.final
 cdef class Wakeup(Source):
+    cdef int ring_fd  # the descriptor that others write to; fd itself where that is an eventfd
+
     cdef int ring(self) except -1
     cdef int open(self) except -1
     cdef int reopen(self) except -1

@@ -4,25 +4,32 @@ A loop shows times as float seconds and keeps them as integers; both conversions
 early by a rounding.
 """
 
-from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
-
 cdef extern from *:
     """
+    #include <time.h>
+
+    #ifdef __APPLE__
+    /* There CLOCK_MONOTONIC goes on while the machine sleeps, and time.monotonic() does not: mach_absolute_time(3). */
+    static inline long long epoque_now(void) { return (long long)clock_gettime_nsec_np(CLOCK_UPTIME_RAW); }
+    #else
+    static inline long long epoque_now(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+    }
+    #endif
+
     #if defined(__x86_64__) || defined(__i386__)
     /* The time stamp counter: a third of the price of clock_gettime(). Its frequency is the processor's, 2 to 5 GHz. */
     #include <x86intrin.h>
     #define EPOQUE_QUIET 4000
     static inline unsigned long long epoque_ticks(void) { return __rdtsc(); }
     #else
-    #include <time.h>
     #define EPOQUE_QUIET 1500
-    static inline unsigned long long epoque_ticks(void) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (unsigned long long)now.tv_sec * 1000000000u + now.tv_nsec;
-    }
+    static inline unsigned long long epoque_ticks(void) { return (unsigned long long)epoque_now(); }
     #endif
     """
+    long long epoque_now() noexcept
     unsigned long long EPOQUE_QUIET
     unsigned long long epoque_ticks() noexcept
 
@@ -33,9 +40,7 @@ cdef long long NEVER = 0x7FFF_FFFF_FFFF_FFFF  # as in masks.py
 
 
 cdef long long monotonic_ns() noexcept:
-    cdef timespec now
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return <long long>now.tv_sec * 1_000_000_000 + now.tv_nsec
+    return epoque_now()
 
 
 cdef unsigned long long ticks() noexcept:

@@ -1,3 +1,19 @@
+cdef extern from *:
+    """
+    #include <sys/types.h>
+    #include <sys/socket.h>
+    /* macOS has no recvmmsg() and sendmmsg(). */
+    #if defined(__APPLE__) || defined(EPOQUE_PORTABLE)
+    #define EPOQUE_ONE_BY_ONE 1
+    #endif
+    #ifdef __APPLE__
+    struct mmsghdr {
+        struct msghdr msg_hdr;
+        unsigned int msg_len;
+    };
+    #endif
+    """
+
 cdef extern from "<sys/socket.h>" nogil:
     ctypedef unsigned int socklen_t
     struct iovec:

@@ -1,4 +1,4 @@
-"""Operations on a non-blocking datagram socket: recvmmsg(2), sendmmsg(2). Compiled twin.
+"""Operations on a non-blocking datagram socket: recvmmsg(2), sendmmsg(2); one by one where there are none. Compiled twin.
 
 Addresses of IP and Unix sockets are translated here; for those of other families, and for what is no plain address in
 figures, the socket's own methods are called, one datagram at a time, so that they raise what they always raise.
@@ -20,15 +20,57 @@ from epoque.kernel cimport sockets
 cdef extern from "<sys/socket.h>" nogil:
     struct sockaddr_storage:
         unsigned short ss_family
-    int recvmmsg(int fd, mmsghdr *messages, unsigned int count, int flags, void *timeout)
-    int sendmmsg(int fd, mmsghdr *messages, unsigned int count, int flags)
     enum:
         AF_INET
         AF_INET6
         AF_UNIX
-        MSG_DONTWAIT
-        MSG_NOSIGNAL
         MSG_TRUNC
+
+cdef extern from *:
+    """
+    #ifdef MSG_NOSIGNAL
+    #define EPOQUE_NOSIGNAL MSG_NOSIGNAL
+    #else
+    #define EPOQUE_NOSIGNAL 0
+    #endif
+
+    #ifdef __linux__
+    #define EPOQUE_ABSTRACT 1 /* names of Unix sockets that begin with a zero byte, unix(7) */
+    #else
+    #define EPOQUE_ABSTRACT 0
+    #endif
+
+    /* How many were received, and what went wrong behind them, which is told only once. */
+    static int epoque_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int *failure) {
+    #ifdef EPOQUE_ONE_BY_ONE
+        unsigned int index;
+        for (index = 0; index < count; index++) {
+            ssize_t size = recvmsg(fd, &messages[index].msg_hdr, MSG_DONTWAIT);
+            if (size < 0) break;
+            messages[index].msg_len = (unsigned int)size;
+        }
+        *failure = index == count || index == 0 || errno == EAGAIN || errno == EINTR ? 0 : errno;
+        return index || !count ? (int)index : -1;
+    #else
+        *failure = 0;
+        return recvmmsg(fd, messages, count, MSG_DONTWAIT, NULL);
+    #endif
+    }
+
+    static int epoque_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count) {
+    #ifdef EPOQUE_ONE_BY_ONE
+        unsigned int index;
+        for (index = 0; index < count; index++)
+            if (sendmsg(fd, &messages[index].msg_hdr, MSG_DONTWAIT | EPOQUE_NOSIGNAL) < 0) break;
+        return index || !count ? (int)index : -1;
+    #else
+        return sendmmsg(fd, messages, count, MSG_DONTWAIT | EPOQUE_NOSIGNAL);
+    #endif
+    }
+    """
+    int epoque_recvmmsg(int fd, mmsghdr *messages, unsigned int count, int *failure)
+    int epoque_sendmmsg(int fd, mmsghdr *messages, unsigned int count)
+    bint EPOQUE_ABSTRACT
 
 cdef extern from "<netinet/in.h>" nogil:
     struct in_addr:
@@ -105,7 +147,8 @@ cdef class Receiver:
         A datagram that was too large, and cut off, is such an error: EMSGSIZE.
         """
         cdef Py_ssize_t slot
-        cdef int fd, count
+        cdef list found
+        cdef int fd, count, failure
         if family == AF_INET or family == AF_INET6:
             slot = DATAGRAM_SIZE
         elif family == AF_UNIX:
@@ -116,9 +159,12 @@ cdef class Receiver:
             _lay_out(self, slot)
         fd = sock.fileno()
         while True:
-            count = recvmmsg(fd, self._messages, DATAGRAMS * DATAGRAM_SIZE // slot, MSG_DONTWAIT, NULL)
+            count = epoque_recvmmsg(fd, self._messages, DATAGRAMS * DATAGRAM_SIZE // slot, &failure)
             if count >= 0:
-                return _collect(self, count)
+                found = _collect(self, count)
+                if failure:
+                    found.append(_error(failure))
+                return found
             if errno == EAGAIN:
                 return []
             if errno != EINTR:
@@ -228,7 +274,7 @@ cdef Py_ssize_t send(object sock, int family, list pairs, Py_ssize_t most, bint 
         return _send_other(sock, pairs[0]) if most > 0 else 0
     fd = sock.fileno()
     while True:
-        count = sendmmsg(fd, messages, index, MSG_DONTWAIT | MSG_NOSIGNAL)
+        count = epoque_sendmmsg(fd, messages, index)
         if count >= 0:
             return count
         if errno == EAGAIN:
@@ -258,7 +304,7 @@ cdef socklen_t _pack(int family, object address, char *target) except? 0:
     size = PyBytes_GET_SIZE(path)
     text = PyBytes_AS_STRING(path)
     if size == 0 or size >= <Py_ssize_t>sizeof(sockaddr_un) - <Py_ssize_t>UNIX_PATH_OFFSET or (
-        text[0] and <Py_ssize_t>strlen(text) != size
+        <Py_ssize_t>strlen(text) != size if text[0] else not EPOQUE_ABSTRACT
     ):
         return 0
     memset(target, 0, sizeof(sockaddr_un))

@@ -8,7 +8,7 @@ cdef extern from "<sys/epoll.h>" nogil:
         epoll_data_t data
 
 
-cdef bint available() noexcept
+cpdef bint available() noexcept
 
 
 cdef class Poller:
@@ -26,3 +26,7 @@ cdef class Poller:
     cdef unsigned long long ident(self, int index) noexcept
     cdef int mask(self, int index) noexcept
     cdef int close(self) except -1
+
+
+cdef int timerfd_open() except -2
+cdef int timerfd_arm(int fd, long long deadline) except -1

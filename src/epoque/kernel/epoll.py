@@ -1,13 +1,28 @@
-"""One epoll instance: epoll(7). Interpreted twin, over `select.epoll`."""
+"""One epoll instance, and timers to watch: epoll(7), timerfd_create(2). Interpreted twin, over `select.epoll`.
+
+`os.timerfd_create` came with Python 3.13; before that the C library is asked through ctypes.
+"""
 
 import contextlib
+import ctypes
+import os
 import select
+import sys
+import time
 
 from epoque.kernel.masks import EDGE, EXCLUSIVE, HANGUP, NEVER, READ, WRITE
 
-__all__ = ["Poller", "available"]
+__all__ = ["Poller", "available", "timerfd_arm", "timerfd_open"]
+
+
+class _Itimerspec(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_long) for name in ("interval_sec", "interval_nsec", "value_sec", "value_nsec")]
+
 
 _FAILED = 0
+_TFD_TIMER_ABSTIME = 1
+_has_timerfd = hasattr(os, "timerfd_create")
+_libc = None if _has_timerfd or sys.platform != "linux" else ctypes.CDLL(None, use_errno=True)
 
 
 def available():
@@ -132,3 +147,31 @@ class Poller:
         self._epoll.close()
         self._generations.clear()
         self._batch = []
+
+
+def timerfd_open():
+    """A timer on the monotonic clock, or -1 where the system has none."""
+    if _has_timerfd:
+        return os.timerfd_create(time.CLOCK_MONOTONIC, flags=os.TFD_NONBLOCK | os.TFD_CLOEXEC)
+    if not hasattr(_libc, "timerfd_create"):
+        return -1
+    fd = _libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_NONBLOCK | os.O_CLOEXEC)
+    if fd < 0:
+        raise _failure()
+    return fd
+
+
+def timerfd_arm(fd, deadline):
+    """Let the timer expire once, at `deadline` (nanoseconds of the monotonic clock, above 0)."""
+    if _has_timerfd:
+        os.timerfd_settime_ns(fd, flags=_TFD_TIMER_ABSTIME, initial=deadline)
+        return
+    seconds, nanoseconds = divmod(deadline, 1_000_000_000)
+    value = _Itimerspec(0, 0, seconds, nanoseconds)
+    if _libc.timerfd_settime(fd, _TFD_TIMER_ABSTIME, ctypes.byref(value), None) < 0:
+        raise _failure()
+
+
+def _failure():
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number))

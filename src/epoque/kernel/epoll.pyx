@@ -1,9 +1,10 @@
-"""One epoll instance: epoll(7). Compiled twin, by system call."""
+"""One epoll instance, and timers to watch: epoll(7), timerfd_create(2). Compiled twin, by system call."""
 
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from libc.errno cimport EINTR, errno
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
+from posix.time cimport CLOCK_MONOTONIC, itimerspec
 from posix.unistd cimport close as c_close
 
 cdef extern from "<sys/epoll.h>" nogil:
@@ -20,6 +21,14 @@ cdef extern from "<sys/epoll.h>" nogil:
         EPOLLRDHUP
         EPOLLHUP
         EPOLLERR
+
+cdef extern from "<sys/timerfd.h>" nogil:
+    int timerfd_create(int clockid, int flags)
+    int timerfd_settime(int fd, int flags, const itimerspec *new_value, itimerspec *old_value)
+    enum:
+        TFD_CLOEXEC
+        TFD_NONBLOCK
+        TFD_TIMER_ABSTIME
 
 cdef extern from *:
     """
@@ -43,7 +52,7 @@ cdef enum:
     LONGEST_WAIT = 86_400_000  # milliseconds
 
 
-cdef bint available() noexcept:
+cpdef bint available() noexcept:
     return True
 
 
@@ -159,4 +168,23 @@ cdef int _wait(Poller poller, int timeout) except -1:
     if errno != EINTR:
         PyErr_SetFromErrno(OSError)
     PyErr_CheckSignals()
+    return 0
+
+
+cdef int timerfd_open() except -2:
+    """A timer on the monotonic clock, or -1 where the system has none."""
+    cdef int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)
+    if fd < 0:
+        PyErr_SetFromErrno(OSError)
+    return fd
+
+
+cdef int timerfd_arm(int fd, long long deadline) except -1:
+    """Let the timer expire once, at `deadline` (nanoseconds of the monotonic clock, above 0)."""
+    cdef itimerspec value
+    value.it_interval.tv_sec = value.it_interval.tv_nsec = 0
+    value.it_value.tv_sec = deadline // 1_000_000_000
+    value.it_value.tv_nsec = deadline - value.it_value.tv_sec * 1_000_000_000
+    if timerfd_settime(fd, TFD_TIMER_ABSTIME, &value, NULL) < 0:
+        PyErr_SetFromErrno(OSError)
     return 0

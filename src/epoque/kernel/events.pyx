@@ -1,73 +1,77 @@
-"""Descriptors that stand for events: eventfd(2), timerfd_create(2), and pipe(2). Compiled twin, by system call."""
+"""Descriptors that a loop wakes itself with: eventfd(2) or pipe(2). Compiled twin, by system call."""
 
 from cpython.exc cimport PyErr_SetFromErrno
 from libc.errno cimport EAGAIN, errno
-from libc.stdint cimport uint64_t
-from posix.time cimport CLOCK_MONOTONIC, itimerspec
 from posix.unistd cimport close as c_close
 
-cdef extern from "<sys/eventfd.h>" nogil:
-    int eventfd(unsigned int initval, int flags)
-    int eventfd_write(int fd, uint64_t value)
-    enum:
-        EFD_CLOEXEC
-        EFD_NONBLOCK
+cdef extern from *:
+    """
+    #include <errno.h>
+    #include <fcntl.h>
+    #include <unistd.h>
 
-cdef extern from "<sys/timerfd.h>" nogil:
-    int timerfd_create(int clockid, int flags)
-    int timerfd_settime(int fd, int flags, const itimerspec *new_value, itimerspec *old_value)
-    enum:
-        TFD_CLOEXEC
-        TFD_NONBLOCK
-        TFD_TIMER_ABSTIME
+    static int epoque_pipe(int *ends) {
+    #if !defined(__APPLE__) && !defined(EPOQUE_PORTABLE)
+        return pipe2(ends, O_NONBLOCK | O_CLOEXEC);
+    #else
+        int index;
+        if (pipe(ends) < 0) return -1;
+        for (index = 0; index < 2; index++) {
+            fcntl(ends[index], F_SETFD, FD_CLOEXEC);
+            fcntl(ends[index], F_SETFL, fcntl(ends[index], F_GETFL) | O_NONBLOCK);
+        }
+        return 0;
+    #endif
+    }
 
-cdef extern from "<fcntl.h>" nogil:
-    enum:
-        O_CLOEXEC
-        O_NONBLOCK
+    #if defined(__linux__) && !defined(EPOQUE_PORTABLE)
+    #include <sys/eventfd.h>
+    static int epoque_wakeup(int *ends) { return ends[0] = ends[1] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); }
+    static int epoque_ring(int fd) { return eventfd_write(fd, 1); }
+    static void epoque_answer(int fd) { (void)fd; }
+    #else
+    static int epoque_wakeup(int *ends) { return epoque_pipe(ends); }
+    static int epoque_ring(int fd) { return write(fd, "!", 1) < 0 ? -1 : 0; }
+    static void epoque_answer(int fd) {
+        char bytes[4096];
+        if (read(fd, bytes, sizeof bytes) < 0) return; /* EAGAIN */
+    }
+    #endif
+    """
+    int epoque_wakeup(int *ends)
+    int epoque_ring(int fd)
+    void epoque_answer(int fd)
+    int epoque_pipe(int *ends)
 
-cdef extern from "<unistd.h>" nogil:
-    int pipe2(int *fds, int flags)
 
+cdef tuple wakeup_open():
+    """A bell: the descriptor that becomes readable, and the one to ring. Both non-blocking and closed on exec.
 
-cdef int eventfd_open() except -1:
-    """A counter to ring; non-blocking, closed on exec."""
-    cdef int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)
-    if fd < 0:
+    They are one where there is an eventfd; elsewhere the ends of a pipe.
+    """
+    cdef int ends[2]
+    if epoque_wakeup(ends) < 0:
         PyErr_SetFromErrno(OSError)
-    return fd
+    return ends[0], ends[1]
 
 
-cdef int eventfd_ring(int fd) except -1:
-    # A full counter already is an event.
-    if eventfd_write(fd, 1) < 0 and errno != EAGAIN:
+cdef int wakeup_ring(int fd) except -1:
+    # A full counter, or pipe, already is an event.
+    if epoque_ring(fd) < 0 and errno != EAGAIN:
         PyErr_SetFromErrno(OSError)
     return 0
 
 
-cdef int timerfd_open() except -2:
-    """A timer on the monotonic clock, or -1 where the system has none."""
-    cdef int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)
-    if fd < 0:
-        PyErr_SetFromErrno(OSError)
-    return fd
-
-
-cdef int timerfd_arm(int fd, long long deadline) except -1:
-    """Let the timer expire once, at `deadline` (nanoseconds of the monotonic clock, above 0)."""
-    cdef itimerspec value
-    value.it_interval.tv_sec = value.it_interval.tv_nsec = 0
-    value.it_value.tv_sec = deadline // 1_000_000_000
-    value.it_value.tv_nsec = deadline - value.it_value.tv_sec * 1_000_000_000
-    if timerfd_settime(fd, TFD_TIMER_ABSTIME, &value, NULL) < 0:
-        PyErr_SetFromErrno(OSError)
+cdef int wakeup_answer(int fd) except -1:
+    """Make room for the next ring. An eventfd, whose counter cannot be filled in a lifetime, is not read."""
+    epoque_answer(fd)
     return 0
 
 
 cdef tuple pipe_open():
     """A pipe (read end, write end); both non-blocking and closed on exec."""
     cdef int ends[2]
-    if pipe2(ends, O_NONBLOCK | O_CLOEXEC) < 0:
+    if epoque_pipe(ends) < 0:
         PyErr_SetFromErrno(OSError)
     return ends[0], ends[1]
 

@@ -10,6 +10,7 @@ import socket
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport uint16_t, uint32_t
 from libc.stdlib cimport free, malloc
@@ -31,7 +32,6 @@ cdef extern from "<sys/socket.h>" nogil:
     ssize_t c_recv "recv"(int fd, void *buffer, size_t size, int flags)
     ssize_t c_send "send"(int fd, const void *buffer, size_t size, int flags)
     ssize_t sendmsg(int fd, const msghdr *message, int flags)
-    int accept4(int fd, sockaddr *address, socklen_t *length, int flags)
     int c_shutdown "shutdown"(int fd, int how)
     int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
     int getsockname(int fd, sockaddr *address, socklen_t *length)
@@ -40,10 +40,53 @@ cdef extern from "<sys/socket.h>" nogil:
         AF_INET6
         AF_UNIX
         INET6_ADDRSTRLEN
-        MSG_NOSIGNAL
         SHUT_WR
-        SOCK_CLOEXEC
-        SOCK_NONBLOCK
+
+cdef extern from *:
+    """
+    #include <sys/types.h>
+    #include <sys/socket.h>
+    #include <fcntl.h>
+
+    /* macOS has neither accept4() nor, before 14, MSG_NOSIGNAL: there a socket option says the same. */
+    #if defined(__APPLE__) || defined(EPOQUE_PORTABLE)
+    static int epoque_accept(int listening, struct sockaddr *address, socklen_t *length) {
+        int fd = accept(listening, address, length);
+        if (fd < 0) return fd;
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+        return fd;
+    }
+    #else
+    static int epoque_accept(int listening, struct sockaddr *address, socklen_t *length) {
+        return accept4(listening, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    }
+    #endif
+
+    #ifdef SO_NOSIGPIPE
+    static void epoque_no_sigpipe(int fd) {
+        int on = 1;
+        setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+    }
+    #else
+    static void epoque_no_sigpipe(int fd) { (void)fd; }
+    #endif
+    #ifdef MSG_NOSIGNAL
+    #define EPOQUE_NOSIGNAL MSG_NOSIGNAL
+    #else
+    #define EPOQUE_NOSIGNAL 0
+    #endif
+
+    #ifdef __linux__
+    #define EPOQUE_ABSTRACT 1 /* names of Unix sockets that begin with a zero byte, unix(7) */
+    #else
+    #define EPOQUE_ABSTRACT 0
+    #endif
+    """
+    int epoque_accept(int listening, sockaddr *address, socklen_t *length)
+    void epoque_no_sigpipe(int fd)
+    int EPOQUE_NOSIGNAL
+    bint EPOQUE_ABSTRACT
 
 cdef extern from "<netinet/in.h>" nogil:
     struct in_addr:
@@ -90,6 +133,10 @@ cdef class Receiver:
 
     def __cinit__(self, Py_ssize_t size):
         self._size = size
+        self._filled = 0
+        # glibc returns freed memory to the kernel beyond a threshold, which follows the largest mapped block that was
+        # freed (mallopt(3), M_MMAP_THRESHOLD). Without one, each message of 64 KiB would fault its pages in anew.
+        PyMem_RawFree(PyMem_RawMalloc(2 * size))
         self._buffer = <char *>malloc(size)
         if self._buffer == NULL:
             raise MemoryError
@@ -106,6 +153,21 @@ cdef class Receiver:
                 return PyBytes_FromStringAndSize(self._buffer, count)
             if _would_block():
                 return None
+
+    cdef Py_ssize_t fill(self, int fd) except -2:
+        """Receive without making bytes of it; return the count, 0 at the end of the stream, or -1."""
+        cdef ssize_t count
+        while True:
+            count = c_recv(fd, self._buffer, self._size, 0)
+            if count >= 0:
+                self._filled = count
+                return count
+            if _would_block():
+                return -1
+
+    cdef object get(self):
+        """What `fill` brought, as bytes."""
+        return PyBytes_FromStringAndSize(self._buffer, self._filled)
 
 
 # After a call that failed: true when it would have blocked, false when it is to be repeated, else OSError.
@@ -149,7 +211,7 @@ cdef Py_ssize_t send(int fd, object data, Py_ssize_t offset) except -2:
 cdef Py_ssize_t _send(int fd, const char *data, Py_ssize_t size) except -2:
     cdef ssize_t count
     while True:
-        count = c_send(fd, data, size, MSG_NOSIGNAL)
+        count = c_send(fd, data, size, EPOQUE_NOSIGNAL)
         if count >= 0:
             return count
         if _would_block():
@@ -172,7 +234,7 @@ cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset) except -2:
     message.msg_controllen = 0
     message.msg_flags = 0
     while True:
-        count = sendmsg(fd, &message, MSG_NOSIGNAL)
+        count = sendmsg(fd, &message, EPOQUE_NOSIGNAL)
         if count >= 0:
             return count
         if _would_block():
@@ -208,8 +270,9 @@ cdef object accept(object listener):
     cdef int fd
     while True:
         length = sizeof(address)
-        fd = accept4(listening, <sockaddr *>&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC)
+        fd = epoque_accept(listening, <sockaddr *>&address, &length)
         if fd >= 0:
+            epoque_no_sigpipe(fd)
             return fd, _address(fd, &address, length, True)
         if _would_block():
             return None
@@ -247,7 +310,7 @@ cdef object _named(void *storage, unsigned int length):
         return ""
     path = (<sockaddr_un *>storage).sun_path
     length -= <socklen_t>UNIX_PATH_OFFSET
-    if path[0] == 0:  # an abstract name, unix(7): all of it counts, NULs too
+    if EPOQUE_ABSTRACT and path[0] == 0:  # all of it counts, NULs too
         return path[:length]
     return os.fsdecode(path[:strnlen(path, length)])
 
@@ -266,6 +329,12 @@ cdef int nodelay(int fd) except -1:
     """Set TCP_NODELAY; a socket that is not TCP's stays as it is."""
     cdef int on = 1
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on))
+    return 0
+
+
+cdef int no_sigpipe(int fd) except -1:
+    """Let sending to a peer that has gone be an error only, where flags cannot say so: SO_NOSIGPIPE, macOS."""
+    epoque_no_sigpipe(fd)
     return 0
 
 

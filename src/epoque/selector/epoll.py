@@ -23,7 +23,7 @@ class Alarm(Source):
     def __init__(self):
         Source.__init__(self, -1, READ, EDGE)
         self.deadline = NEVER
-        self.fd = events.timerfd_open()
+        self.fd = epoll.timerfd_open()
         self.owned = self.fd >= 0
 
     def __del__(self):
@@ -67,7 +67,7 @@ class EpollSelector(Selector):
             self.count = self.poller.wait_until(deadline, clock.monotonic_ns())
         else:
             if deadline < self.alarm.deadline:
-                events.timerfd_arm(self.alarm.fd, deadline)
+                epoll.timerfd_arm(self.alarm.fd, deadline)
                 self.alarm.deadline = deadline
             self.count = self.poller.wait(True)
 

@@ -32,6 +32,10 @@ class RecordingSource(Source):
         """Set the interest, without telling a selector."""
         self.interest = interest
 
+    def own(self):
+        """Let the descriptor be the source's own."""
+        self.owned = True
+
     def state(self):
         """(interest, armed, generation)"""
         return self.interest, self.armed, self.generation

@@ -9,7 +9,7 @@ A writer is told of the end of its reader while it is idle: it is registered for
 pipe is EPOLLERR. Data that arrive on the descriptor of a writer are not its business.
 
 Some devices cannot be watched (EPERM, epoll_ctl(2)) because they never block: /dev/null and its like. They are read or
-written once per turn.
+written once per turn. With kqueue that may be a terminal, which does block: it is tried every `RETRY` seconds.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ from epoque.transports.writer import ByteTransport
 __all__ = ["ReadPipeTransport", "WritePipeTransport"]
 
 MAX_SIZE = 256 * 1024  # bytes of the loop's receive buffer
+RETRY = 0.01  # seconds
 UNNOTICED = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES  # writes after the end, before it is logged
 
 
@@ -62,9 +63,10 @@ class Sharing:
 class Descriptor:
     """What a transport has of a pipe: the number, or a duplicate. It owns it as elsewhere a `socket.socket` does."""
 
-    __slots__ = ("duplicate", "in_line", "mode", "sharing", "unpolled")
+    __slots__ = ("duplicate", "in_line", "mode", "pipe", "sharing", "unpolled")
 
     def __init__(self, pipe, complaint):
+        self.pipe = pipe
         self.mode = os.fstat(pipe.fileno()).st_mode
         self.sharing = None
         self.duplicate = -1
@@ -93,6 +95,15 @@ class Descriptor:
         self.sharing.users += 1
         self.sharing.pipes.append(pipe)
 
+    def fileno(self):
+        """The number; -1 when somebody has closed the pipe."""
+        if self.duplicate >= 0:
+            return self.duplicate
+        try:
+            return self.pipe.fileno()
+        except ValueError:
+            return -1
+
     def watch(self, transport):
         """Have `on_ready` called for what is of interest."""
         if not self.unpolled:
@@ -104,7 +115,10 @@ class Descriptor:
                 transport.loop.selector.remove(transport)
         if not self.in_line and transport.interest:
             self.in_line = True
-            transport.loop.schedule(self._call_ready, (transport,), transport.loop.context)
+            if os.isatty(transport.fd):
+                transport.loop.call_later(RETRY, self._call_ready, transport, context=transport.loop.context)
+            else:
+                transport.loop.schedule(self._call_ready, (transport,), transport.loop.context)
 
     def _call_ready(self, transport):
         self.call_ready(transport)
@@ -152,6 +166,7 @@ class ReadPipeTransport(BaseTransport):
         self.sock = self.descriptor = Descriptor(pipe, "Pipe transport is for pipes/sockets only.")
         self.extra = {"pipe": pipe}
         self.descriptor.take(pipe, self)
+        self.lent = self.descriptor
         self.receiver = self.loop.get_receiver()
         self.loop.schedule(self._start, (waiter,), self.loop.context)
 
@@ -204,7 +219,7 @@ class ReadPipeTransport(BaseTransport):
 
     def receive(self):
         try:
-            data = pipes.read(self.fd, self.receiver)
+            data = pipes.read(self.number(), self.receiver)
         except OSError as exc:
             self._fatal_error(exc, "Fatal read error on pipe transport")
             return False
@@ -261,6 +276,7 @@ class WritePipeTransport(ByteTransport):
         self.sock = self.descriptor = Descriptor(pipe, complaint)
         self.extra = {"pipe": pipe}
         self.descriptor.take(pipe, self)
+        self.lent = self.descriptor
         self.apart = keeps_boundaries(self.fd, self.descriptor.mode)
         self.dropped = 0
         self.loop.schedule(self._start, (waiter,), self.loop.context)
@@ -334,7 +350,7 @@ class WritePipeTransport(ByteTransport):
 
     def writelines(self, list_of_data):
         """Write several buffers as one; if one of them has a wrong type, none."""
-        self.write(b"".join(list_of_data))
+        self.write(b"".join([sendqueue.own(data) for data in list_of_data]))
 
     def start(self):
         if self.lost == 0 and self.descriptor.is_pipe_or_socket():

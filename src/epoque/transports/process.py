@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import subprocess
 import warnings
 from asyncio.log import logger
 from typing import TYPE_CHECKING, Any
 
-from epoque.transports.child import NONE, Child, open_pidfd, sigchld_held_back
+from epoque.transports.child import Child, sigchld_held_back, watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from epoque.kernel.children import Sentinel
 
 __all__ = ["SubprocessTransport", "spawn"]
 
@@ -31,7 +32,7 @@ GRACE = 0.05
 class SubprocessTransport(asyncio.SubprocessTransport):
     """asyncio's interface. Extra info: ``subprocess``, the Popen object."""
 
-    def __init__(self, loop: Any, protocol: Any, popen: subprocess.Popen[bytes], pidfd: int) -> None:
+    def __init__(self, loop: Any, protocol: Any, popen: subprocess.Popen[bytes], sentinel: Sentinel | None) -> None:
         super().__init__({"subprocess": popen})
         self._closed = True  # nothing to be closed, should this fail
         self._loop = loop
@@ -45,7 +46,7 @@ class SubprocessTransport(asyncio.SubprocessTransport):
         self._exit_waiters: list[asyncio.Future[int | None]] = []
         self._finished = False
         self._exit = loop.create_future()
-        self._child: Child | None = Child(loop, popen, self._process_exited, pidfd)
+        self._child: Child | None = Child(loop, popen, self._process_exited, sentinel)
         self._closed = False
 
     def __repr__(self) -> str:
@@ -241,20 +242,20 @@ async def spawn(loop: Any, protocol: Any, args: Any, **options: Any) -> Subproce
 
     If this fails or is cancelled, nothing is left: no descriptor, no process, no zombie.
     """
-    popen, pidfd = None, NONE
+    popen = sentinel = None
     try:
         with sigchld_held_back():
             popen = subprocess.Popen(args, **options)
-            pidfd = open_pidfd(popen.pid)
-        transport = SubprocessTransport(loop, protocol, popen, pidfd)
+            sentinel = watch(popen.pid)
+        transport = SubprocessTransport(loop, protocol, popen, sentinel)
     except BaseException:
         try:
             if popen is not None:
                 with popen:
                     popen.kill()
         finally:
-            if pidfd >= 0:
-                os.close(pidfd)
+            if sentinel is not None:
+                sentinel.close()
         raise
     if loop.get_debug():
         logger.debug("process %r created: pid %s", args if isinstance(args, (str, bytes)) else args[0], popen.pid)

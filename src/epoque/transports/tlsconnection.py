@@ -14,16 +14,19 @@ Whatever the loop calls here runs in the connection's context already, but for `
 
 from epoque.core import debug
 from epoque.kernel import interp
-from epoque.kernel.masks import TLS_RECORD
 from epoque.selector.source import Source
 from epoque.transports.base import BaseTransport
 from epoque.transports.flow import FlowControl
 from epoque.transports.sendqueue import SendQueue
+from epoque.transports.writer import ByteTransport
 
 __all__ = ["TLSConnection"]
 
 
+MOST = 256 * 1024  # bytes of one delivery
+CHUNK = 64 * 1024  # bytes encrypted between two looks at whether the transport below has room
 AT_ONCE = 64 * 1024  # bytes of plaintext; more is not kept until the end of the turn
+MOST_UNREAD = 64 * 1024  # bytes of answers to key updates that may wait where there is no room for more
 
 # What comes next.
 HANDSHAKE = 0
@@ -57,13 +60,14 @@ class TLSConnection(Source):
         "pending",
         "protocol",
         "queue",
-        "receiver",
         "shutdown_timeout",
         "state",
+        "stream",
         "stuck",
         "suspended",
         "timer",
         "told",
+        "unread",
         "waiter",
     )
 
@@ -75,10 +79,10 @@ class TLSConnection(Source):
         self.waiter = waiter
         self.handshake_timeout = handshake_timeout
         self.shutdown_timeout = shutdown_timeout
-        self.receiver = self.loop.get_receiver()
         self.queue = SendQueue()
         self.flow = FlowControl()
         self.lower = None
+        self.stream = None
         self.context = None
         self.timer = None
         self.state = HANDSHAKE
@@ -94,6 +98,7 @@ class TLSConnection(Source):
         self.notified = False
         self.dropped = 0
         self.pending = 0
+        self.unread = 0
 
     # The protocol of the transport below.
 
@@ -107,6 +112,8 @@ class TLSConnection(Source):
 
     def _attach(self, lower):
         self.lower = lower
+        if isinstance(lower, ByteTransport):
+            self.stream = lower
         self.context = context_of(lower)
 
     def _take_place(self, lower, unread):
@@ -128,6 +135,17 @@ class TLSConnection(Source):
     def data_received(self, data):
         """Ciphertext has come."""
         self.engine.receive(data)
+        self.go_on()
+
+    def _take(self, receiver):
+        """`data_received`, out of the loop's buffer, which is filled again as soon as this returns."""
+        self.engine.receive_from(receiver)
+        try:
+            self.go_on()
+        finally:
+            self.engine.settle()
+
+    def go_on(self):
         if self.state == OPEN:
             self.read_on()
         elif self.state == HANDSHAKE:
@@ -142,8 +160,8 @@ class TLSConnection(Source):
         self.eof = True
         if self.state == HANDSHAKE:
             self.fail(ConnectionResetError("the peer has ended the connection during the TLS handshake"), "")
-        elif self.state == OPEN and not self.paused:
-            self.end_of_stream()
+        elif self.state == OPEN:
+            self.read_on()  # what a pause has held back goes first
         return self.state < SHUTDOWN
 
     def pause_writing(self):
@@ -153,6 +171,7 @@ class TLSConnection(Source):
     def resume_writing(self):
         """The transport below has room again."""
         self.suspended = False
+        self.unread = 0
         self.progress()
         self.settle(None)
 
@@ -231,16 +250,17 @@ class TLSConnection(Source):
             self.loop.schedule(self._read_on, (), self.context)
             raise
         if self.state == OPEN:
-            self.send_output()  # the answer to a key update
+            self.answer()
             if self.stuck:
                 self.progress()
+                self.settle(None)
             if self.eof and not self.paused:
                 self.end_of_stream()
 
     def read(self):
         """Deliver bytes; False if there are none."""
         try:
-            data = self.engine.read(self.receiver)
+            data = self.engine.read(MOST)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as exc:
@@ -331,8 +351,14 @@ class TLSConnection(Source):
         """Send what can be sent, and go on to the shutdown if that was all."""
         if self.state == OPEN or self.state == CLOSING:
             self.pump()
-            if self.state == CLOSING and self.queue.size == 0:
+            if self.state != CLOSING:
+                return 0
+            if self.queue.size == 0:
                 self.say_goodbye()
+            elif self.stuck:
+                self.lower.resume_reading()
+            else:
+                self.lower.pause_reading()  # until all is sent
 
     def settle(self, context):
         if self.flow.paused and self.state != LOST:
@@ -342,7 +368,7 @@ class TLSConnection(Source):
         """Encrypt while the transport below has room."""
         while self.queue.size and not self.suspended and self.state != LOST:
             try:
-                count = self.engine.write(self.queue.front(TLS_RECORD))
+                count = self.engine.write(self.queue.front(CHUNK))
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as exc:
@@ -352,12 +378,23 @@ class TLSConnection(Source):
             if self.stuck:
                 return 0
             self.queue.drop(count)
-            self.send_output()
+            if self.stream is None or not self.stream.offer(self.engine):
+                self.send_output()
 
     def send_output(self):
         output = self.engine.output()
         if output:
             self.lower.write(output)
+
+    def answer(self):
+        """Send what reading has caused, answers to key updates; a peer that asks for them and reads nothing must go."""
+        output = self.engine.output()
+        if output:
+            self.lower.write(output)
+            if self.suspended:
+                self.unread += len(output)
+                if self.unread > MOST_UNREAD:
+                    self.fail(ConnectionAbortedError("the peer asks for new keys and does not read the answers"), "")
 
     # The end.
 
@@ -371,8 +408,6 @@ class TLSConnection(Source):
         self.closing = True
         self.state = CLOSING
         self.await_shutdown()
-        if not self.stuck and not self.paused:
-            self.lower.pause_reading()  # until all is sent
         self.progress()
 
     def say_goodbye(self):
@@ -385,10 +420,14 @@ class TLSConnection(Source):
                 done = self.engine.unwrap() or self.eof
             except OSError:
                 done = True
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as exc:  # out of a callback of the ssl module's
+                self.fail(exc, "Fatal error on SSL protocol")
+                return 0
             self.send_output()
         if done:
-            self.cancel_timer()
-            self.lower.close()
+            self.lower.close()  # which still sends, and has until the timeout to do it
         elif first:
             self.lower.resume_reading()
 
