@@ -17,7 +17,6 @@ cdef Py_ssize_t AT_ONCE
 cdef Py_ssize_t MOST_UNREAD
 cdef Py_ssize_t CHUNK
 cdef Py_ssize_t MOST
-cdef tuple STATES
 
 
 cdef class TLSConnection(Source):
