@@ -55,9 +55,9 @@ demo: $(VENV)/.demo build ## serve the aiohttp example and drive it; with ARGS=-
 	@$(BIN)/python -m examples.demo $(ARGS)
 
 bench: $(VENV)/.bench build ## compare with asyncio and uvloop
-	@$(BIN)/python -m bench.micro $(ARGS)
+	@$(BIN)/python -m bench $(ARGS)
 
-compat: $(VENV)/.compat build ## run CPython's own asyncio tests on epoque and on asyncio
+compat: $(VENV)/.compat build ## run other projects' asyncio tests on epoque and on asyncio
 	@$(BIN)/python -m compat $(ARGS)
 
 lint: $(VENV)/.lint ## ruff, and mypy on the public API

@@ -104,10 +104,13 @@ def modules() -> list[str]:
 
 def extensions() -> list[Extension]:
     # -g0: with debug information the extension modules are several times larger.
-    options: dict[str, Any] = {"extra_compile_args": shlex.split(os.environ.get("EPOQUE_OPT", "-O2 -g0"))}
+    options: dict[str, Any] = {
+        "include_dirs": ["src/epoque/kernel"],
+        "extra_compile_args": shlex.split(os.environ.get("EPOQUE_OPT", "-O2 -g0")),
+    }
     if library := os.environ.get("EPOQUE_KQUEUE_LIB"):
         options["define_macros"] = [("EPOQUE_PORTABLE", "1")]
-        options["include_dirs"] = [os.environ.get("EPOQUE_KQUEUE_INCLUDE", "/usr/include/kqueue")]
+        options["include_dirs"].append(os.environ.get("EPOQUE_KQUEUE_INCLUDE", "/usr/include/kqueue"))
         options["extra_objects"] = [library]
         options["runtime_library_dirs"] = [str(Path(library).resolve().parent)]
     return [Extension("epoque." + name, [source(name)], **options) for name in modules()]
@@ -151,9 +154,9 @@ class BuildExtensions(build_ext):
     def build_extensions(self) -> None:
         try:
             self.translate()
-            with Settings(
-                self.build_temp, [(ext.extra_compile_args, ext.extra_objects) for ext in self.extensions]
-            ) as changed:
+            headers = [path.read_text() for path in sorted(Path("src").rglob("*.h"))]
+            options = [(ext.extra_compile_args, ext.extra_objects) for ext in self.extensions]
+            with Settings(self.build_temp, [options, headers]) as changed:
                 self.force = self.force or changed
                 super().build_extensions()
         except Exception as error:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from bench.results import Results
+from bench.results import Document, Results
 
 
 @dataclass(frozen=True)
@@ -36,12 +34,28 @@ class Floor:
 
 
 FLOORS = (
-    Floor("chain", "epoque", 0.35, "uvloop"),
-    Floor("sleep0", "epoque", 0.60, "uvloop"),
-    Floor("later_cancel", "epoque", 0.50, "uvloop"),
-    Floor("future_wakeup", "epoque", 0.65, "uvloop"),
-    Floor("echo", "epoque", 0.95, "uvloop"),
-    Floor("chain", "epoque-pure", 1.00, "asyncio"),
-    Floor("echo", "epoque-pure", 1.00, "asyncio"),
-    Floor("idle_memory_python", "epoque", 2048),
+    Floor("micro/chain", "epoque", 0.35, "uvloop"),
+    Floor("micro/sleep0", "epoque", 0.60, "uvloop"),
+    Floor("micro/later_cancel_1", "epoque", 0.50, "uvloop"),
+    Floor("micro/future_wakeup", "epoque", 0.65, "uvloop"),
+    Floor("echo/protocol_1KiB", "epoque", 0.95, "uvloop"),
+    Floor("micro/chain", "epoque-pure", 1.00, "asyncio"),
+    Floor("echo/protocol_1KiB", "epoque-pure", 1.00, "asyncio"),
+    Floor("connections/idle_memory_python", "epoque", 2048),
 )
+
+
+def of(row: str, loop: str) -> list[Floor]:
+    """The floors of one cell of the report."""
+    return [floor for floor in FLOORS if (floor.row, floor.loop) == (row, loop)]
+
+
+def missed(document: Document) -> list[str]:
+    """The floors of the measured rows and loops that were not kept, in words."""
+    return [
+        f"{floor.row}, {floor.loop} {floor.promise()}: {verdict}"
+        for results in document.results
+        for floor in FLOORS
+        if floor.row in results.rows and floor.loop in results.loops
+        if (verdict := floor.verdict(results)) != "kept"
+    ]

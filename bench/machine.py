@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +14,11 @@ class Cores:
 
     measured: int | None
     load: int | None
+
+    @property
+    def other(self) -> int | None:
+        """Where the load goes: its own core if there is one."""
+        return self.measured if self.load is None else self.load
 
     def describe(self) -> str:
         if self.measured is None:
@@ -41,13 +45,23 @@ def processor() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
+SCHEDSTAT = Path("/proc/self/schedstat")
+
+
+def waited() -> float:
+    """Seconds the main thread was runnable while another process had its core (Linux; elsewhere 0)."""
+    try:
+        return int(SCHEDSTAT.read_text().split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
 def describe() -> dict[str, str]:
     """What every report says about the machine."""
     return {
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "processor": processor(),
         "kernel": f"{platform.system()} {platform.release()}",
-        "python": f"{platform.python_implementation()} {sys.version.split()[0]} ({sys.executable})",
         "cores": cores().describe(),
         "load average": ", ".join(f"{value:.2f}" for value in os.getloadavg()),
     }

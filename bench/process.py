@@ -34,6 +34,7 @@ class Child:
         )
         if core is not None:
             os.sched_setaffinity(self._process.pid, {core})
+        self.pid = self._process.pid
         self._watchdog = threading.Timer(limit, self._expire)
         self._watchdog.daemon = True
         self._watchdog.start()
@@ -63,15 +64,19 @@ class Child:
             raise Failed(self._reason()) from None
         return self.read()
 
+    def complaint(self) -> str:
+        """The last line on standard error so far."""
+        written = os.pread(self._errors.fileno(), 1 << 20, 0)  # the child shares the position of the file
+        lines = written.decode(errors="replace").strip().splitlines()
+        return lines[-1].strip()[:200] if lines else ""
+
     def _reason(self) -> str:
         code = self._process.wait()
         if self._late:
             return f"timed out after {self._limit:.0f} s"
         if code < 0:
             return f"crashed: {signal.Signals(-code).name}"
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return lines[-1][:200] if lines else f"ended early with exit code {code}"
+        return self.complaint() or f"ended early with exit code {code}"
 
     def __enter__(self) -> Self:
         return self

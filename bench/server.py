@@ -1,14 +1,16 @@
-"""The server side of the echo and memory rows, in this process: ``python -m bench.server KIND LOOP``.
+"""The server under test, in this process: ``python -m bench.server KIND LOOP OPTIONS``, OPTIONS being JSON.
 
-Prints its port, then answers on standard input: `usage` (CPU seconds of the process so far) and `memory` (bytes and
-connections). A thread answers, asleep in read(2) while the loop is measured, so that nothing is asked of the loop
-besides serving. End of input ends the process at once, whatever state the loop is in.
+KIND is a function in bench/servers/, as module.function. Prints its address, then answers on standard input: `usage`
+(CPU seconds of the process so far, and what was served) and `memory` (bytes as well). A thread answers, asleep in
+read(2) while the loop is measured, so that nothing is asked of the loop besides serving. End of input ends the process
+at once, whatever state the loop is in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import json
 import os
 import resource
@@ -19,34 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.loops import make
-
-BACKLOG = 4096
-connections = 0
-
-
-class Echo(asyncio.Protocol):
-    """Sends back what comes."""
-
-    __slots__ = ("transport",)
-
-    def connection_made(self, transport: Any) -> None:  # uvloop's is no asyncio.Transport
-        global connections
-        connections += 1
-        self.transport = transport
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        global connections
-        connections -= 1
-
-    def data_received(self, data: bytes) -> None:
-        self.transport.write(data)
-
-
-async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-        await writer.drain()
-    writer.close()
+from bench.machine import waited
+from bench.servers import SERVED
 
 
 def resident() -> int:
@@ -58,11 +34,12 @@ def resident() -> int:
 
 
 def answer(word: str) -> dict[str, float]:
-    if word == "usage":
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        return {"user": used.ru_utime, "system": used.ru_stime}
-    gc.collect()
-    return {"rss": resident(), "traced": tracemalloc.get_traced_memory()[0], "connections": connections}
+    found: dict[str, float] = dict(vars(SERVED))
+    if word == "memory":
+        gc.collect()
+        return found | {"rss": resident(), "traced": tracemalloc.get_traced_memory()[0]}
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return found | {"user": used.ru_utime, "system": used.ru_stime, "waited": waited()}
 
 
 def settle_malloc() -> None:
@@ -75,30 +52,28 @@ def settle_malloc() -> None:
     bytearray(1 << 20)
 
 
-def control(port: int) -> None:
-    print(json.dumps({"port": port}), flush=True)
+def control(address: str) -> None:
+    print(json.dumps({"address": address}), flush=True)
     for line in sys.stdin:
         print(json.dumps(answer(line.strip())), flush=True)
     os._exit(0)
 
 
-async def serve(kind: str) -> None:
-    server: asyncio.Server
-    if kind == "streams":
-        server = await asyncio.start_server(echo, "127.0.0.1", 0, backlog=BACKLOG)
-    else:
-        server = await asyncio.get_running_loop().create_server(Echo, "127.0.0.1", 0, backlog=BACKLOG)
-    port = server.sockets[0].getsockname()[1]
-    threading.Thread(target=control, args=(port,), daemon=True).start()
-    await server.serve_forever()
+async def serve(kind: str, options: dict[str, Any]) -> None:
+    module, _, function = kind.partition(".")
+    begin = getattr(importlib.import_module(f"bench.servers.{module}"), function)
+    address = await begin(options)
+    threading.Thread(target=control, args=(address,), daemon=True).start()
+    await asyncio.Event().wait()
 
 
 def main() -> None:
-    kind, loop_name = sys.argv[1:]
-    if kind == "traced":
+    kind, loop_name, text = sys.argv[1:]
+    options = json.loads(text)
+    if options.get("traced"):
         tracemalloc.start()
     settle_malloc()
-    make(loop_name).run_until_complete(serve(kind))
+    make(loop_name).run_until_complete(serve(kind, options))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""What is shown while a suite runs: one line per loop, with the test that runs now."""
+"""What is shown while a suite runs: a bar and the test that runs now; without a terminal, lines now and then."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,19 +12,28 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .runner import Event, Show
 
+EVERY = 30.0  # seconds between lines
+
 
 @contextmanager
 def progress(title: str, total: int) -> Iterator[Show]:
-    """Gives a function to call with each event of the workers.  Shows nothing where standard error is no terminal."""
+    """Gives a function to call with each event of the workers, from any thread."""
+    console = Console(stderr=True)
+    with _bar(title, total, console) if console.is_terminal else _lines(title, total) as show:
+        yield show
+
+
+@contextmanager
+def _bar(title: str, total: int, console: Console) -> Iterator[Show]:
     columns = (
-        TextColumn("{task.description:10}"),
+        TextColumn("{task.description:30}"),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("[red]{task.fields[failed]} failed[/] {task.fields[test]}", markup=True),
+        TextColumn("[red]{task.fields[failed]} failed[/]"),
+        TextColumn("{task.fields[test]}", markup=False),
     )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(*columns, console=console, transient=True) as bars:
         task = bars.add_task(title, total=total, failed=0, test="")
         failed = 0
 
@@ -35,3 +46,25 @@ def progress(title: str, total: int) -> Iterator[Show]:
                 bars.update(task, advance=1, failed=failed)
 
         yield show
+
+
+@contextmanager
+def _lines(title: str, total: int) -> Iterator[Show]:
+    started = said = time.monotonic()
+    done = failed = 0
+
+    def say() -> None:
+        seconds = time.monotonic() - started
+        print(f"{title}: {done} of {total}, {failed} failed, after {seconds:.0f} s", file=sys.stderr, flush=True)
+
+    def show(event: Event) -> None:
+        nonlocal said, done, failed
+        if event["event"] == "stop":
+            done += 1
+            failed += event["status"] not in ("passed", "skipped")
+            if time.monotonic() - said > EVERY:
+                said = time.monotonic()
+                say()
+
+    yield show
+    say()

@@ -15,8 +15,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,12 +32,25 @@ Event = dict[str, Any]
 Show = Callable[[Event], None]
 
 
+@dataclass(frozen=True)
+class Program:
+    """How workers of a suite are started: `python -m MODULE LOOP FD COMMAND ARGUMENT...`."""
+
+    module: str
+    python: str = sys.executable
+    arguments: tuple[str, ...] = ()
+    folder: Path | None = None  # they run there; without one in an empty folder each
+    path: tuple[str, ...] = ()  # goes before what PYTHONPATH has
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass
 class Settings:
     loop: str
     pure: bool = False
     timeout: float = 60.0  # seconds without any event
     show: Show = lambda event: None
+    jobs: int = 1  # workers at a time
 
 
 @dataclass
@@ -45,24 +60,42 @@ class Results:
     notes: list[str] = field(default_factory=list)  # what went wrong outside of any test
 
 
-def collect(module: str, settings: Settings) -> list[str]:
-    """The names of all tests that the worker `module` knows, in its order."""
-    worker = Worker(module, "list", settings, [])
-    names = [event["test"] for event in worker.events() if event["event"] == "test"]
-    if not worker.finished:
-        raise SystemExit(f"compat: {module} could not list its tests: {worker.ending[1]}\n{worker.output}")
-    return names
+class NoTests(Exception):
+    """A suite's tests could not be listed; says why."""
 
 
-def run(module: str, groups: list[list[str]], settings: Settings) -> Results:
+def collect(program: Program, settings: Settings) -> list[str]:
+    """The names of all tests that the program knows, in its order."""
+    worker = Worker(program, "list", settings, [])
+    events = list(worker.events())
+    broken = [event for event in events if event["event"] == "fixture" and event["status"] != "skipped"]
+    if broken or not worker.finished:
+        raise NoTests(f"could not list the tests: {worker.ending[1]}\n{worker.output}")
+    return [event["test"] for event in events if event["event"] == "test"]
+
+
+def run(program: Program, groups: list[list[str]], settings: Settings) -> Results:
     """Run groups of tests, each group in a worker of its own as long as nothing happens to it."""
     results = Results()
-    for group in groups:
-        waiting = list(group)
-        while waiting:
-            _run_worker(Worker(module, "run", settings, waiting), results, settings.show)
-            waiting = [test for test in waiting if test not in results.outcomes]
+    stopping = threading.Event()
+    with ThreadPoolExecutor(settings.jobs) as pool:
+        try:
+            for running in [pool.submit(_run_group, program, group, settings, results, stopping) for group in groups]:
+                running.result()
+        except BaseException:
+            stopping.set()
+            pool.shutdown(cancel_futures=True)
+            raise
     return results
+
+
+def _run_group(
+    program: Program, group: list[str], settings: Settings, results: Results, stopping: threading.Event
+) -> None:
+    waiting = list(group)
+    while waiting and not stopping.is_set():
+        _run_worker(Worker(program, "run", settings, waiting, stopping), results, settings.show)
+        waiting = [test for test in waiting if test not in results.outcomes]
 
 
 def _run_worker(worker: Worker, results: Results, show: Show) -> None:
@@ -102,18 +135,27 @@ def _lost(worker: Worker, current: str, fixtures: dict[str, Event], results: Res
             yield from (Outcome(test, status, message=how, trace=worker.output) for test in left)
         return
     for test in left:  # never started: a class or module fixture failed or was skipped
-        fixture = next((event for scope, event in fixtures.items() if test.startswith(scope + ".")), {})
+        fixture = next((event for scope, event in fixtures.items() if test.startswith((scope + ".", scope + "::"))), {})
         yield Outcome(**{"status": "missing", **fixture, "test": test})
 
 
 class Worker:
     """One process, its events and the end of its output."""
 
-    def __init__(self, module: str, command: str, settings: Settings, tests: list[str]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        command: str,
+        settings: Settings,
+        tests: list[str],
+        stopping: threading.Event | None = None,
+    ) -> None:
         self.tests = list(tests)
         self.ending = ("crashed", "")  # a status and a few words on how the process ended
         self.finished = False
-        self._command = (module, command)
+        self._program = program
+        self._command = command
+        self._stopping = stopping or threading.Event()
         self._settings = settings
         self._output = b""
 
@@ -137,24 +179,29 @@ class Worker:
             yield from self._listen(process, receive)
 
     def _start(self, send: int, folder: str) -> subprocess.Popen[bytes]:
-        module, command = self._command
-        path = [str(ROOT), *(str(Path(part).resolve()) for part in os.environ.get("PYTHONPATH", "").split(":") if part)]
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path), PYTHONUNBUFFERED="1")
-        if self._settings.pure:
-            environment["EPOQUE_PURE"] = "1"
+        program = self._program
         with tempfile.TemporaryFile() as names:
             names.write(json.dumps(self.tests).encode())
             names.seek(0)
             return subprocess.Popen(
-                [sys.executable, "-m", module, self._settings.loop, str(send), command],
+                [program.python, "-m", program.module, self._settings.loop, str(send), self._command]
+                + list(program.arguments),
                 stdin=names,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                cwd=folder,
-                env=environment,
+                cwd=program.folder or folder,
+                env=self._environment(),
                 pass_fds=[send],
                 start_new_session=True,  # a process group, so that all of it can be ended
             )
+
+    def _environment(self) -> dict[str, str]:
+        """The environment of this process, without what would turn a suite's own requests to another host."""
+        given = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+        inherited = [str(Path(part).resolve()) for part in given.get("PYTHONPATH", "").split(os.pathsep) if part]
+        path = os.pathsep.join([str(ROOT), *self._program.path, *inherited])
+        mode = {"EPOQUE_PURE": "1"} if self._settings.pure else {}
+        return {**given, "PYTHONUNBUFFERED": "1", **self._program.variables, **mode, "PYTHONPATH": path}
 
     def _listen(self, process: subprocess.Popen[bytes], receive: int) -> Iterator[Event]:
         assert process.stdout is not None
@@ -176,6 +223,8 @@ class Worker:
                     event = json.loads(line)
                     self.finished = self.finished or event["event"] == "bye"
                     yield event
+                if self._stopping.is_set():
+                    return
                 if ended:
                     if self.ending[0] != "timeout":
                         self.ending = ("crashed", f"the process ended with {_how(process.returncode)}")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.loops import LOOP, is_asyncio, is_epoque, new_loop, on_kqueue
+from tests.loops import LOOP, is_asyncio, is_epoque, new_loop
 
 MARKERS = (
     "epoque_only(reason): asks for more than asyncio promises; deselected on every other loop",
@@ -60,8 +60,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    if on_kqueue:
-        new_loop().close()  # a library that supplies kqueue may keep a descriptor open
+    new_loop().close()  # what the first loop loads may keep a descriptor (libffi of its own file), which is no leak
     gc.freeze()  # keeps the gc.collect() after each test cheap: what collection loaded is not looked at again
 
 

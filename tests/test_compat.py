@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compat import lists, runner
+from compat import lists, runner, suites
 
 pytestmark = pytest.mark.epoque_only("tests the runner; once is enough")
 
@@ -52,7 +52,7 @@ def unruly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def run(module: str, *tests: str) -> runner.Results:
-    return runner.run(module, [list(tests)], runner.Settings("asyncio", timeout=2))
+    return runner.run(runner.Program(module), [list(tests)], runner.Settings("asyncio", timeout=2))
 
 
 def statuses(results: runner.Results) -> dict[str, str]:
@@ -104,8 +104,22 @@ def test_a_listed_text_restricts_the_entry() -> None:
     assert not entry.matches("other.Class.test", "NotImplementedError: in sendfile()")
 
 
+def test_brackets_of_a_node_id_stand_for_themselves() -> None:
+    entry = lists.Entry("tests/test_a.py::test_b[*-loop]", "", "later")
+    assert entry.matches("tests/test_a.py::test_b[one-loop]")
+    assert not entry.matches("tests/test_a.py::test_bo")
+
+
+def test_groups_run_side_by_side(unruly: str) -> None:
+    """Each group has its own worker, and what hangs in one holds up no other."""
+    settings = runner.Settings("asyncio", timeout=2, jobs=2)
+    results = runner.run(runner.Program(unruly), [["hang"], ["one"], ["two"], ["three"]], settings)
+    assert statuses(results) == {"hang": "timeout", "one": "passed", "two": "passed", "three": "passed"}
+
+
+@pytest.mark.parametrize("suite", suites.NAMES)
 @pytest.mark.parametrize("kind", ["left_out", "known"])
-def test_every_line_of_the_lists_has_a_reason(kind: str) -> None:
-    entries = lists.read(kind, "cpython")
+def test_every_line_of_the_lists_has_a_reason(kind: str, suite: str) -> None:
+    entries = lists.read(kind, suite)
     assert all(entry.test and entry.reason for entry in entries)
     assert len({(entry.test, entry.text) for entry in entries}) == len(entries)

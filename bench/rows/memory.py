@@ -3,46 +3,69 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import resource
 import socket
+import ssl
 import struct
 import time
 from dataclasses import dataclass
 
+from bench.certificate import certificate
 from bench.loops import environment
 from bench.process import Child, Failed
-from bench.row import Row, Setting
+from bench.rows.row import Row, Setting
 
-STEP = 500  # connections opened before the server has to have accepted them: well below its backlog
+STEP = 100  # connections opened before the server has to have accepted them: well below its backlog
 FIRST = 100  # connections opened before the first look: what a loop sets up once is not charged to each
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset, so that no port is left in TIME_WAIT
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class IdleMemory(Row):
     """A row of one figure of the server's `memory` answer, a connection."""
 
-    unit = "B"
-    kind: str
+    unit: str = "B"
+    kind: str  # "rss" or "traced"
+    count: int
+    tls: bool = False
 
     def measure(self, setting: Setting, loop: str) -> dict[str, float]:
-        count = 2_000 if setting.quick else 10_000
+        count = self.count // 10 if setting.quick else self.count
         allow_descriptors(count + FIRST + 100)
-        argv = [setting.python, "-m", "bench.server", self.kind, loop]
-        with Child(argv, setting.cores.measured, environment(loop), 30) as server, contextlib.ExitStack() as opened:
-            port = server.read()["port"]
-            before = connect(opened, server, port, 0, FIRST)
+        options = {"address": "0", "traced": self.kind == "traced"} | (certificate() if self.tls else {})
+        argv = [setting.python, "-m", "bench.server", "echo.protocol", loop, json.dumps(options)]
+        with (
+            Child(argv, setting.cores.measured, environment(loop), setting.limit) as server,
+            contextlib.ExitStack() as opened,
+        ):
+            port = int(server.read()["address"])
+            context = client_context() if self.tls else None
+            before = connect(opened, context, server, port, 0, FIRST)
             after = before
             for have in range(FIRST, FIRST + count, STEP):
-                after = connect(opened, server, port, have, STEP)
+                after = connect(opened, context, server, port, have, STEP)
         return {"value": (after[self.kind] - before[self.kind]) / count, "connections": count}
 
 
-def connect(opened: contextlib.ExitStack, server: Child, port: int, have: int, more: int) -> dict[str, float]:
-    """Open *more* connections, wait until the server has them all, and give its memory then."""
-    for _ in range(more):
-        client = opened.enter_context(socket.create_connection(("127.0.0.1", port)))
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+def client_context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def connect(
+    opened: contextlib.ExitStack, context: ssl.SSLContext | None, server: Child, port: int, have: int, more: int
+) -> dict[str, float]:
+    """Open *more* connections, wait until the server has them all, and give its memory then. Raises Failed."""
+    try:
+        for _ in range(more):
+            client = socket.create_connection(("127.0.0.1", port))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            opened.enter_context(context.wrap_socket(client) if context else client)
+    except OSError as error:
+        raise Failed(f"client: {error}") from None
     while True:
         found: dict[str, float] = server.ask("memory")
         if found["connections"] >= have + more:

@@ -12,8 +12,8 @@ from .suite import Suite
 
 SUITE = Suite(
     name="cpython",
-    title=f"test.test_asyncio of {platform.python_implementation()} {platform.python_version()}",
+    title=f"test.test_asyncio of {platform.python_implementation()}",
+    version=platform.python_version(),
     worker="compat.workers.cpython",
     group=lambda test: test.partition(".")[0],
-    counts_loops=True,
 )

@@ -19,6 +19,7 @@ from typing import Any
 NAMES = ("epoque", "asyncio", "uvloop")
 
 made = 0  # event loops of the kind under test made so far in this process
+runs = 0  # how often one of them was run, after count_runs()
 
 _CLASSES = {"epoque": "EventLoop", "uvloop": "Loop"}
 _STOCK = (asyncio.BaseEventLoop, asyncio.selector_events.BaseSelectorEventLoop, asyncio.SelectorEventLoop)
@@ -50,6 +51,13 @@ def use_as_base(name: str) -> None:
         module = importlib.import_module(name)
         _replace("BaseEventLoop", _loop_class(module))
         _replace("BaseSelectorEventLoop", _loop_class(module))
+
+
+def count_runs(name: str) -> None:
+    """Count runs too: where tests share a loop, only the first of them makes it."""
+    loop: Any = asyncio.BaseEventLoop if name == "asyncio" else _loop_class(importlib.import_module(name))
+    for attribute in ("run_forever", "run_until_complete"):
+        setattr(loop, attribute, _counting_runs(getattr(loop, attribute), _STOCK if name == "asyncio" else (loop,)))
 
 
 def about(name: str) -> str:
@@ -97,6 +105,16 @@ def _count_stock() -> None:
         original(self)
 
     asyncio.BaseEventLoop.__init__ = counting  # type: ignore[method-assign]
+
+
+def _counting_runs(original: Any, kinds: tuple[type, ...]) -> Any:
+    @functools.wraps(original)
+    def counting(self: Any, *arguments: Any) -> Any:
+        global runs
+        runs += type(self) in kinds
+        return original(self, *arguments)
+
+    return counting
 
 
 def _idle_child_watchers(policy: Any) -> None:

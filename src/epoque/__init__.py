@@ -2,7 +2,8 @@
 
 The public names, each loaded when it is first used, so that `import epoque` costs next to nothing and is silent even
 where asyncio has deprecated event loop policies (3.14+). With EPOQUE_PURE set in the environment (to anything but 0)
-before the first import, every module of the package comes from its .py file, also where a compiled one lies beside it.
+before the first import, every module of the package comes from its .py file, also where a compiled one lies beside it;
+in a sub-interpreter always, for what Cython compiles serves one interpreter of a process.
 """
 
 from __future__ import annotations
@@ -36,7 +37,18 @@ class _SourceFinder:
         return next(filter(None, (finder.find_spec(name) for finder in finders)), None)
 
 
-if os.environ.get("EPOQUE_PURE", "0") not in ("", "0"):
+def _in_sub_interpreter() -> bool:
+    for name in ("_interpreters", "_xxsubinterpreters"):  # from 3.13 on, and before; nothing public says it
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        return bool(interpreters.get_current() != interpreters.get_main())
+    return False
+
+
+_sub_interpreter = _in_sub_interpreter()
+if os.environ.get("EPOQUE_PURE", "0") not in ("", "0") or _sub_interpreter:
     sys.meta_path.insert(0, _SourceFinder)
 
 

@@ -100,6 +100,14 @@ def _load(main: dict[str, Any], path: str, source: bytes) -> CodeType | None:
     return compile(source, path, "exec", dont_inherit=True)
 
 
+def _show_source(code: CodeType, source: str) -> None:
+    """Let tracebacks show the source lines of -c, as from 3.13 on; Python's later releases keep them by code object."""
+    if hasattr(linecache, "_interactive_cache"):
+        linecache._register_code(code, source, "<string>")  # type: ignore[attr-defined]
+    elif sys.version_info >= (3, 13):
+        linecache.cache["<string>"] = len(source), None, source.splitlines(keepends=True), "<string>"
+
+
 def _run(switch: str, target: str, args: list[str]) -> None:
     """Run the program in `__main__`, in this frame or in runpy's."""
     main = _new_main()
@@ -112,9 +120,8 @@ def _run(switch: str, target: str, args: list[str]) -> None:
         _set_path(local)
         if sys.version_info >= (3, 14):  # which lets -c be indented
             target = textwrap.dedent(target)
-        if sys.version_info >= (3, 13):  # which shows the source lines of -c in tracebacks
-            linecache.cache["<string>"] = len(target), None, target.splitlines(keepends=True), "<string>"
         code = compile(target, "<string>", "exec", dont_inherit=True)
+        _show_source(code, target)
     elif target in ("", "-"):
         _set_path(local)
         code = _load(main, "<stdin>", sys.stdin.buffer.read() if sys.stdin else b"")

@@ -6,6 +6,7 @@ import asyncio
 import warnings
 import weakref
 
+from epoque import _sub_interpreter
 from epoque.core import asyncgens, exceptions, executors
 from epoque.core.reactor import Reactor
 from epoque.endpoints import files, names, pipes, process, sock, tcp, tls, udp, unix
@@ -18,6 +19,9 @@ class EventLoop(Reactor, asyncio.AbstractEventLoop):
 
     # Seconds that a callback may take before debug mode reports it.
     slow_callback_duration = 0.1
+
+    # Whether threads may outlive the interpreter; the end of a sub-interpreter would be that of the process.
+    _daemons = not _sub_interpreter
 
     # Seconds; deadlines are nanoseconds.
     _clock_resolution = 1e-9

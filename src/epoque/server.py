@@ -7,6 +7,8 @@ report to it when they begin and when they have ended. `wait_closed` answers as 
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import operator
 import sys
 import weakref
 from asyncio.trsock import TransportSocket
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from epoque.endpoints import tls
 from epoque.transports.listener import Listener
+from epoque.transports.tls import TLSTransport
 
 if TYPE_CHECKING:
     import socket
@@ -49,6 +52,8 @@ class Server(asyncio.Server):
         self._protocol_factory = protocol_factory
         self._backlog = backlog
         self._on_close = on_close
+        # The connections' context: from 3.15 on of where the server was made, before of where it began to serve.
+        self._context = contextvars.copy_context() if sys.version_info >= (3, 15) else None
         self._ssl_context = ssl_context
         self._ssl_handshake_timeout = ssl_handshake_timeout
         self._ssl_shutdown_timeout = ssl_shutdown_timeout
@@ -88,6 +93,7 @@ class Server(asyncio.Server):
     async def serve_forever(self) -> None:
         """Accept connections until cancelled or closed, either of which raises CancelledError here.
 
+        Cancelling closes the connections as well, from Python 3.13 on, and waits for their end.
         Raises RuntimeError if the server is closed or another call waits already.
         """
         if self._serving_forever_fut is not None:
@@ -99,6 +105,8 @@ class Server(asyncio.Server):
         except asyncio.CancelledError as cancelled:
             try:
                 self.close()
+                if sys.version_info >= (3, 13):
+                    self.close_clients()
                 await self.wait_closed()
             finally:
                 raise cancelled  # also if waiting was cut short
@@ -151,8 +159,9 @@ class Server(asyncio.Server):
     def _start_serving(self) -> None:
         if self._sockets is None:
             raise RuntimeError(f"server {self!r} is closed")
+        backlog = operator.index(self._backlog)  # a C integer would take a float, which listen(2) has no use for
         for sock in self._sockets[len(self._listeners) :]:
-            listener = Listener(self._loop, sock, self._protocol_factory, self, self._backlog)
+            listener = Listener(self._loop, sock, self._protocol_factory, self, backlog, self._context)
             listener.start()
             self._listeners.append(listener)
         self._serving = True
@@ -168,10 +177,18 @@ class Server(asyncio.Server):
     def _transports(self) -> list[asyncio.Transport]:
         """The connections, in the order of their beginning."""
         transports = [ref() for ref in self._clients.values()]
-        return [transport for transport in transports if transport is not None]
+        return [_outermost(transport) for transport in transports if transport is not None]
 
     def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, None
         for waiter in waiters or ():
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _outermost(transport: asyncio.Transport) -> asyncio.Transport:
+    """The transport that the connection's protocol knows: that of TLS, if there is TLS."""
+    above: Any = transport.get_protocol()
+    while isinstance(above, TLSTransport):
+        transport, above = above, above.get_protocol()
+    return transport

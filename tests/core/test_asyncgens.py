@@ -143,3 +143,8 @@ def test_a_generator_finished_by_itself_is_not_closed_again(loop):
     assert len(run(loop, main())) == 1000
     run(loop, loop.shutdown_asyncgens())
     assert closed == ["closed"]
+
+
+def test_a_shutdown_that_is_never_awaited_is_told_under_asyncios_name(loop):
+    with pytest.warns(RuntimeWarning, match=r"'BaseEventLoop\.shutdown_asyncgens' was never awaited"):
+        loop.shutdown_asyncgens()

@@ -190,8 +190,6 @@ def test_the_task_factory_makes_the_tasks_and_gets_loop_coroutine_and_context(lo
 
 def test_a_task_factory_of_two_arguments_serves_where_no_context_is_given(loop):
     loop.set_task_factory(lambda loop, coroutine: asyncio.Task(coroutine, loop=loop))
-    if EAGER_KEYWORD:
-        loop.set_task_factory(lambda loop, coroutine, **_: asyncio.Task(coroutine, loop=loop))
     assert loop.run_until_complete(value(1)) == 1
     assert loop.run_until_complete(loop.create_task(value(2))) == 2
 
@@ -288,8 +286,10 @@ def test_a_pending_task_destroyed_is_reported(loop, errors):
     del future
 
     gc.collect()
-    assert reference() is None
     assert [context["message"] for context in errors] == ["Task was destroyed but it is pending!"]
+    errors.clear()  # the report keeps the task: from Python 3.15 on weak references see that
+    gc.collect()
+    assert reference() is None
 
 
 def test_current_task_is_right_in_nested_awaits_and_gone_afterwards(loop):

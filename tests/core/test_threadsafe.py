@@ -241,3 +241,56 @@ def test_a_future_is_completed_from_a_thread(loop):
 
     assert run(loop, main()) == "done"
     thread.join()
+
+
+@pytest.mark.since(3, 14)
+@pytest.mark.parametrize("ask", ["cancel", "cancelled"])
+def test_another_thread_that_asks_the_handle_waits_while_the_callback_runs(loop, ask):
+    events, made, asking = [], [], threading.Event()
+
+    def callback():
+        asking.wait(PATIENCE)
+        time.sleep(0.05)  # the other thread asks meanwhile
+        events.append("callback")
+
+    def work(_):
+        made.append(loop.call_soon_threadsafe(callback))
+        asking.set()
+        time.sleep(0.02)  # the loop has begun
+        getattr(made[0], ask)()
+        events.append("answer")
+
+    in_threads(loop, 1, work)
+    assert events == ["callback", "answer"]
+
+
+def test_a_handle_cancelled_by_another_thread_does_not_run(loop):
+    ran = []
+
+    def work(_):
+        handle = loop.call_soon_threadsafe(ran.append, 1)
+        handle.cancel()
+        assert handle.cancelled()
+        done.set()
+
+    done = threading.Event()
+    loop.call_soon_threadsafe(done.wait, PATIENCE)  # the handle is not reached before it is cancelled
+    thread = threading.Thread(target=work, args=(0,))
+    thread.start()
+    loop.call_later(0, loop.stop)
+    loop.run_forever()
+    thread.join()
+    turn(loop)
+    assert ran == []
+
+
+def test_a_callback_that_cancels_its_own_handle_runs_to_its_end(loop):
+    handles, ran = [], []
+
+    def callback():
+        handles[0].cancel()
+        ran.append(handles[0].cancelled())
+
+    handles.append(loop.call_soon_threadsafe(callback))
+    turn(loop)
+    assert ran == [True]

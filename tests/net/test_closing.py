@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 
 import pytest
 
@@ -319,3 +320,12 @@ async def test_a_number_used_again_is_not_taken_for_the_connection_that_had_it(a
     for number, (_, protocol, _) in enumerate(fresh):
         assert await protocol.receives(1) == b"%d" % number
     assert old.protocol.log == ["made", "lost"]
+
+
+async def test_start_tls_on_a_closed_transport_answers_with_none(attach):
+    """aiohttp turns that into an error; a transport that is closed would look like a connection."""
+    transport, protocol, _ = await attach()
+    transport.close()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    secured = await asyncio.get_running_loop().start_tls(transport, protocol, context, server_hostname="localhost")
+    assert secured is None

@@ -122,6 +122,13 @@ async def test_keep_alive_is_set_on_the_listener_and_inherited(serve, value):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the length of the queue from Linux's TCP_INFO")
+@pytest.mark.asyncio_wrong("leaves the bound socket open")
+@pytest.mark.parametrize("backlog", [1.5, "1"])
+async def test_a_backlog_is_an_integer(loop, backlog):
+    with pytest.raises(TypeError, match="integer"):
+        await loop.create_server(asyncio.Protocol, "127.0.0.1", 0, backlog=backlog)
+
+
 async def test_backlog_is_the_length_of_the_queue(serve):
     sock = (await serve(backlog=7)).server.sockets[0]
     (longest,) = struct.unpack_from("I", sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 64), 28)

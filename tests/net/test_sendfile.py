@@ -49,12 +49,16 @@ async def test_a_part_of_a_file_arrives(loop, attach, make_file, kind, offset, c
     assert await received(loop, peer) == pattern(SMALL)[offset : offset + sent]
 
 
+@pytest.mark.asyncio_wrong(
+    "releases before 2026 leave the position alone if nothing was sent",
+    when="total_sent" in asyncio.SelectorEventLoop._sock_sendfile_update_filepos.__code__.co_varnames,
+)
 @pytest.mark.parametrize("offset", [SMALL, SMALL + 1, 1 << 40])
 async def test_behind_the_end_of_the_file_there_is_nothing_to_send(loop, attach, make_file, offset):
     transport, _, peer = await attach()
     file = make_file(SMALL)
     assert await loop.sendfile(transport, file, offset, fallback=False) == 0
-    assert file.tell() == 0
+    assert file.tell() == offset
     transport.close()
     assert await received(loop, peer) == b""
 

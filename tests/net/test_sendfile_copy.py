@@ -6,6 +6,7 @@ import asyncio
 import errno
 import io
 import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -210,6 +211,7 @@ async def test_over_tls_nothing_is_sent_without_fallback(loop, make_file):
     assert there.data == b""
 
 
+@pytest.mark.asyncio_wrong("the last block is sent, but not counted", when=sys.version_info >= (3, 14))
 async def test_cancellation_leaves_a_tls_transport_usable(loop, make_file):
     transport, other, there = await secured(loop)
     protocol = transport.get_protocol()

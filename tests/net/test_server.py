@@ -238,6 +238,7 @@ async def test_serve_forever_cancelled_closes_the_server(serve):
 
 
 @pytest.mark.since(3, 12)
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="from 3.13 on it closes them")
 async def test_serve_forever_cancelled_waits_for_connections(serve):
     served = await serve()
     client, _ = await connected(served)
@@ -249,6 +250,22 @@ async def test_serve_forever_cancelled_waits_for_connections(serve):
     client.close()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+@pytest.mark.since(3, 13)
+@pytest.mark.asyncio_wrong(
+    "the first releases of 3.13 wait for the connections",
+    when="close_clients" not in asyncio.Server.serve_forever.__code__.co_names,
+)
+async def test_serve_forever_cancelled_closes_connections(serve):
+    served = await serve()
+    client, _ = await connected(served)
+    task = await forever(served.server)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not served.server.is_serving()
+    client.close()
 
 
 async def test_close_ends_serve_forever(serve):

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import socket
+import sys
 import warnings
 import weakref
 
@@ -254,6 +255,7 @@ async def test_socket_methods_on_the_socket_of_a_transport_are_refused(loop, soc
 
 
 @pytest.mark.since(3, 12)
+@pytest.mark.asyncio_wrong("it closes the first one's socket", when=sys.version_info >= (3, 14))
 async def test_second_transport_on_one_socket_is_refused(loop, sockets):
     near, far = unix_pair()
     sockets.enter_context(far)

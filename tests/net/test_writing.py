@@ -16,6 +16,7 @@ from tests.loops import run
 from tests.net.peers import Recorder, pattern, raiser, recv_all, recv_exactly, reset, settle, unix_pair
 
 HUGE = 20_000_000  # bytes: more than the kernel takes at once
+KEEPS_GOOD_PARTS = pytest.mark.asyncio_wrong("it keeps the parts before the bad one", when=sys.version_info >= (3, 15))
 both_kinds = pytest.mark.parametrize("kind", ["tcp", "unix"])
 
 
@@ -42,7 +43,7 @@ async def test_bytes_like_objects_are_written(attach, data):
 @pytest.mark.parametrize("data", [None, "text", 42, 1.5, [b"list"], (), object(), array.array("B", b"x")])
 async def test_other_objects_are_refused(attach, data):
     transport, _, peer = await attach()
-    with pytest.raises(TypeError, match="data argument must be a bytes-like object, not"):
+    with pytest.raises(TypeError, match="data argument must be a .*bytes.* object, not"):
         transport.write(data)
     transport.write(b"unharmed")
     assert await sent(transport, peer) == b"unharmed"
@@ -277,7 +278,18 @@ async def test_writelines_of_huge_parts(attach):
     assert await protocol.lost() is None
 
 
-@pytest.mark.parametrize("parts", [["text"], [b"good", "bad"], [b"good", None], [1, 2], [[b"nested"]]])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ["text"],
+        pytest.param([b"good", "bad"], marks=KEEPS_GOOD_PARTS),
+        pytest.param(
+            [b"good", None], marks=pytest.mark.asyncio_wrong("None is skipped", when=sys.version_info >= (3, 14))
+        ),
+        [1, 2],
+        [[b"nested"]],
+    ],
+)
 async def test_writelines_refuses_parts_of_other_kinds_and_sends_none(attach, parts):
     transport, _, peer = await attach()
     with pytest.raises(TypeError):
@@ -295,6 +307,7 @@ async def test_writelines_refuses_what_is_no_iterable(attach, parts):
     assert await sent(transport, peer) == b"unharmed"
 
 
+@KEEPS_GOOD_PARTS
 async def test_iterable_of_writelines_that_raises_sends_nothing(attach):
     transport, _, peer = await attach()
     with pytest.raises(ZeroDivisionError):

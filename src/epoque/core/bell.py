@@ -81,9 +81,13 @@ class Bell:
 
     def install(self):
         with contextlib.suppress(ValueError):  # the main thread of a sub-interpreter
-            current = signal.set_wakeup_fd(self.write_fd, warn_on_full_buffer=False)
+            try:
+                current = signal.set_wakeup_fd(self.write_fd, warn_on_full_buffer=False)
+            except OSError:
+                self.replace()
+                current = signal.set_wakeup_fd(self.write_fd, warn_on_full_buffer=False)
             self.installed = True
-            if current != self.write_fd:
+            if current >= 0 and current != self.write_fd:
                 self.user_fd = current
 
     def give_back(self):
@@ -102,11 +106,28 @@ class Bell:
             signums = os.read(self.read_fd, 4096)
         except BlockingIOError:
             return b""
+        if not signums:
+            self.replace()
+            if self.running or self.installed:
+                self.install()
+            return b""
         if self.user_fd >= 0:
             # Full or closed: the C handler would have dropped the bytes too.
             with contextlib.suppress(OSError):
                 os.write(self.user_fd, signums)
         return signums
+
+    def replace(self):
+        """Somebody has closed the write end, so that the read end would spin; its number may be anybody's by now."""
+        watching = [owner for owner in list(self.owners) if owner.leave_bell()]
+        if self.installed:
+            current = signal.set_wakeup_fd(-1)
+            if current != self.write_fd:
+                self.user_fd = current
+        events.close(self.read_fd)
+        self.read_fd = self.write_fd = -1
+        for owner in watching:
+            owner.prepare()
 
     def close(self):
         events.close(self.read_fd)

@@ -9,16 +9,22 @@ import os
 import sys
 from asyncio import constants, coroutines, format_helpers
 
+if sys.version_info >= (3, 14):
+    from inspect import iscoroutinefunction  # asyncio's own is deprecated
+else:
+    from asyncio.coroutines import iscoroutinefunction
+
 __all__ = [
     "check_callback",
     "created_at",
     "describe_call",
-    "drop_own_frame",
     "env_debug",
+    "is_coroutine",
     "logger",
     "origin",
     "report_slow",
     "track_coroutine_origins",
+    "without_own_frame",
 ]
 
 logger = logging.getLogger("asyncio")
@@ -53,16 +59,22 @@ def created_at(stack):
     return f"created at {stack[-1].filename}:{stack[-1].lineno}"
 
 
-def drop_own_frame(task):
-    """Let a task's origin end where ``create_task`` was called, not inside it (when that is interpreted)."""
+def without_own_frame(task):
+    """The task; its origin ends where ``create_task`` was called, not inside it (when that is interpreted)."""
     stack = getattr(task, "_source_traceback", None)
     if stack and f"{os.sep}epoque{os.sep}core{os.sep}" in stack[-1].filename:
         del stack[-1]
+    return task
+
+
+def is_coroutine(callback):
+    """Whether this is a coroutine or the function for one, which is no callback."""
+    return coroutines.iscoroutine(callback) or iscoroutinefunction(callback)
 
 
 def check_callback(callback, method):
     """TypeError for what cannot be a callback, coroutines above all; asyncio checks it in debug mode only."""
-    if coroutines.iscoroutine(callback) or coroutines.iscoroutinefunction(callback):
+    if is_coroutine(callback):
         raise TypeError(f"coroutines cannot be used with {method}()")
     if not callable(callback):
         raise TypeError(f"a callable object was expected by {method}(), got {callback!r}")

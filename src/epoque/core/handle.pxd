@@ -2,6 +2,8 @@ cimport cython
 
 from epoque.kernel cimport interp
 
+cdef bint _LOCKED
+
 
 cdef class Handle:
     cdef object callback  # None once cancelled
@@ -18,5 +20,11 @@ cdef class Handle:
     cdef list describe(self)
 
 
+@cython.final
+cdef class ThreadSafeHandle(Handle):
+    cdef object lock  # threading.RLock
+
+
 @cython.locals(handle=Handle)
 cdef Handle new_handle(object callback, tuple args, object loop, object context)
+cdef Handle new_threadsafe_handle(object callback, tuple args, object loop, object context)

@@ -6,11 +6,15 @@ Python.
 """
 
 import asyncio
+import sys
+import threading
 
 from epoque.core import debug
 from epoque.kernel import interp
 
-__all__ = ["Handle", "new_handle"]
+__all__ = ["Handle", "ThreadSafeHandle", "new_handle", "new_threadsafe_handle"]
+
+_LOCKED = sys.version_info >= (3, 14)
 
 
 class Handle:
@@ -128,6 +132,36 @@ class Handle:
         return self.origin
 
 
+class ThreadSafeHandle(Handle):
+    """What `call_soon_threadsafe` returns from Python 3.14 on: other threads that want to cancel wait while it runs."""
+
+    __slots__ = ("lock",)
+
+    def __init__(self, callback, args, loop, context):
+        Handle.__init__(self, callback, args, loop, context)
+        self.lock = threading.RLock()
+
+    @property
+    def __class__(self):
+        return asyncio.events._ThreadSafeHandle
+
+    def cancel(self):
+        """Keep the callback from running, unless it has; if it runs in another thread, wait for its end."""
+        with self.lock:
+            Handle.cancel(self)
+
+    def cancelled(self):
+        """Whether `cancel` was called; if the callback runs in another thread, at its end."""
+        with self.lock:
+            return self.canceled
+
+    def run(self):
+        with self.lock:
+            if not self.canceled:
+                Handle.run(self)
+        self = None
+
+
 def new_handle(callback, args, loop, context):
     """A Handle without the detour through ``__init__``; every scheduling comes by here."""
     handle = Handle.__new__(Handle)
@@ -139,3 +173,10 @@ def new_handle(callback, args, loop, context):
     handle.origin = None
     handle.text = None
     return handle
+
+
+def new_threadsafe_handle(callback, args, loop, context):
+    """A handle for `call_soon_threadsafe`."""
+    if _LOCKED:
+        return ThreadSafeHandle(callback, args, loop, context)
+    return new_handle(callback, args, loop, context)

@@ -23,7 +23,7 @@ cdef class Reactor(Scheduler):
     cdef sockets.Receiver receiver
     cdef datagrams.Receiver datagram_receiver
     cdef bint stopping  # stop() was called in this run
-    cdef bint turning  # between enter() and leave(): there will be an end of the turn
+    cdef bint turning  # the loop runs, and does not sleep: there will be an end of the turn
     cdef bint forked  # the loop was inherited by this process and has not run here yet
     cdef unsigned long long looked  # clock.ticks() of the last look at descriptors and timers
     cdef Handle current  # being run, in debug mode
@@ -34,14 +34,17 @@ cdef class Reactor(Scheduler):
     cdef datagrams.Receiver get_datagram_receiver(self)
     cdef int enter(self) except -1
     cdef int leave(self) except -1
-    @cython.locals(waiting=Py_ssize_t, fresh=Py_ssize_t)
+    @cython.locals(waiting=Py_ssize_t, fresh=Py_ssize_t, began="long long")
     cdef int first_turn(self) except -1
     cdef int turn(self) except -1
+    cdef int look_at_descriptors(self) except -1
     cdef int look_around(self) except -1
     @cython.locals(held=bint, deadline="long long")
     cdef int sleep(self) except -1
     @cython.locals(ending=list, source=Source, position=Py_ssize_t)
     cdef int end_turn(self) except -1
+    @cython.locals(source=Source)
+    cpdef int _about_to_fork(self) except -1
     cdef int after_fork(self) except -1
     @cython.locals(fd=int, source=Source, watcher=Watcher, handle=Handle)
     cdef Handle watch(self, object fileobj, int direction, object callback, tuple args)

@@ -58,6 +58,7 @@ class Reactor(Scheduler):
         self.turning = False
         self.looked = 0
         self.forked = False
+        interp.tell_before_forks(self)
         interp.tell_of_forks(self)
         self.current = None
         self.previous_hooks = None
@@ -155,10 +156,12 @@ class Reactor(Scheduler):
         A task counts on its first step being done before anything reaches its protocols. Later on nobody can tell.
         """
         watcher = self if self.debug else None
+        began = clock.monotonic_ns()  # a timer that comes due while these run waits for the next turn, as always
         self.selector.wait(POLL)
         self.queue.run(watcher, fifo.size(self.queue.handles))
         waiting = fifo.size(self.queue.handles)
-        self.look_around()
+        self.look_at_descriptors()
+        self.timers.expire(began, self.queue.handles)
         fresh = fifo.size(self.queue.handles) - waiting
         if fresh > 0:
             self.queue.put_back(waiting)
@@ -178,11 +181,15 @@ class Reactor(Scheduler):
         if self.ending:
             self.end_turn()
 
-    def look_around(self):
-        """Deliver the events that were fetched, and put the timers that are due in line."""
+    def look_at_descriptors(self):
+        """Deliver the events that were fetched."""
         self.looked = clock.ticks()
         if self.selector.position < self.selector.count:
             self.selector.dispatch()
+
+    def look_around(self):
+        """Deliver the events that were fetched, and put the timers that are due in line."""
+        self.look_at_descriptors()
         if self.timers.heap:
             self.timers.expire(clock.monotonic_ns(), self.queue.handles)
 
@@ -192,8 +199,9 @@ class Reactor(Scheduler):
         try:
             held = self.signals.hold()
             self.queue.idle = True
+            self.turning = False  # what another thread writes now must not wait until something ends the sleep
             interp.check_signals()
-            if self.stopping or fifo.size(self.queue.handles):
+            if self.stopping or self.ending or fifo.size(self.queue.handles):
                 self.selector.wait(POLL)
             else:
                 deadline = self.timers.earliest()
@@ -201,6 +209,7 @@ class Reactor(Scheduler):
                 self.selector.wait(POLL if deadline <= clock.monotonic_ns() else deadline)
         finally:
             self.queue.idle = False
+            self.turning = True
             if held:
                 self.signals.release()
 
@@ -238,6 +247,11 @@ class Reactor(Scheduler):
         self.queue.wakeup.reopen()
         self.selector.add(self.queue.wakeup)
         self.signals.after_fork()
+
+    def _about_to_fork(self):
+        if self.turning and self.thread == interp.thread_ident():
+            for source in list(self.ending):
+                source.before_fork()
 
     def _forked(self):
         self.forked = True

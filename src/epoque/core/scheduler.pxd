@@ -25,3 +25,6 @@ cdef class Scheduler:
     cdef TimerHandle add_timer(self, object when, object callback, tuple args, object context)
     cdef int check_closed(self) except -1
     cdef int check_thread(self) except -1
+
+
+cdef object named(object task, object name)

@@ -66,11 +66,15 @@ class Scheduler:
         return handle
 
     def call_soon_threadsafe(self, callback, *args, context=None):
-        """As `call_soon`, from any thread, or from a signal handler."""
+        """As `call_soon`, from any thread, or from a signal handler.
+
+        From Python 3.14 on the handle's `cancel` and `cancelled`, in another thread, wait while the callback runs.
+        """
         if self.debug:
             self.check_closed()
             debug.check_callback(callback, "call_soon_threadsafe")
-        handle = handles.new_handle(callback, args, self, interp.copy_context() if context is None else context)
+        context = interp.copy_context() if context is None else context
+        handle = handles.new_threadsafe_handle(callback, args, self, context)
         if self.debug:
             handle.origin = debug.origin()
         if not self.usable:
@@ -118,19 +122,18 @@ class Scheduler:
         """
         if not self.usable:
             self.check_closed()
+        # No local variable for the task: that of an eager one may hold the frames that made it, by its exception.
         if self.task_factory is None:
-            task = tasks.Task(coro, loop=self, name=name, context=context, **kwargs)
             if self.debug:
-                debug.drop_own_frame(task)
-            return task
-        if _NAMED_BY_FACTORY:
-            return self.task_factory(self, coro, name=name, context=context, **kwargs)
+                return debug.without_own_frame(tasks.Task(coro, loop=self, name=name, context=context, **kwargs))
+            return tasks.Task(coro, loop=self, name=name, context=context, **kwargs)
         if context is not None:
             kwargs["context"] = context
-        task = self.task_factory(self, coro, **kwargs)
-        if name is not None and hasattr(task, "set_name"):
-            task.set_name(name)
-        return task
+        if name is None:
+            return self.task_factory(self, coro, **kwargs)
+        if _NAMED_BY_FACTORY:
+            return self.task_factory(self, coro, name=name, **kwargs)
+        return named(self.task_factory(self, coro, **kwargs), name)
 
     def set_task_factory(self, factory):
         """Let ``factory(loop, coro, **kwargs)`` make the tasks; None restores `asyncio.Task`."""
@@ -211,3 +214,10 @@ class Scheduler:
     @property
     def _thread_id(self):
         return self.thread or None
+
+
+def named(task, name):
+    """A task factory's task with the name that the factory could not be told before 3.14."""
+    if hasattr(task, "set_name"):
+        task.set_name(name)
+    return task

@@ -31,7 +31,7 @@ cdef class Signals:
     cdef bint active  # the loop runs, in the main thread
     cdef object __weakref__
 
-    cdef int prepare(self) except -1
+    cpdef int prepare(self) except -1
     cdef int add(self, int signum, object callback, tuple args) except -1
     cdef bint remove(self, int signum) except -1
     cdef int handlers_changed(self) except -1
@@ -48,3 +48,4 @@ cdef class Signals:
     cdef int after_fork(self) except -1
     cdef int close(self) except -1
     cdef int unwatch(self) except -1
+    cpdef bint leave_bell(self) except -1

@@ -17,7 +17,6 @@ import errno
 import signal
 import sys
 import warnings
-from asyncio import coroutines
 
 from epoque.core import bell as bells
 from epoque.core import debug
@@ -142,10 +141,9 @@ class Signals:
         if self.active:
             self.prepare()
             bells.bell.begin()
-        elif self.doorbell is not None:
+        else:
             # Made in the main thread, run in another: there it would answer for the loop that now runs in the first.
-            self.selector.remove(self.doorbell)
-            self.doorbell = None
+            self.leave_bell()
 
     def leave(self):
         """The loop has stopped. Its handlers may still be called: what they put in line waits for the next run."""
@@ -230,20 +228,27 @@ class Signals:
         self.handlers.clear()
         self.unwatch()
         bells.bell.dismiss(self)
+        self.loop = None  # a closed loop goes with its last user, not with the next garbage collection
 
     def unwatch(self):
         if self.door is not None:
             self.selector.remove(self.door)
             self.held.close()
             self.door = None
-        if self.doorbell is not None:
-            self.selector.remove(self.doorbell)
-            self.doorbell = None
+        self.leave_bell()
+
+    def leave_bell(self):
+        """Watch the bell no more. Returns whether it was watched."""
+        if self.doorbell is None:
+            return False
+        self.selector.remove(self.doorbell)
+        self.doorbell = None
+        return True
 
 
 def check_handler(signum, callback):
     """Refuse what asyncio refuses, with its words."""
-    if coroutines.iscoroutine(callback) or coroutines.iscoroutinefunction(callback):
+    if debug.is_coroutine(callback):
         raise TypeError("coroutines cannot be used with add_signal_handler()")
     check_signal(signum)
 

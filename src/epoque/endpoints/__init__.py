@@ -6,6 +6,7 @@ per call and are never compiled: tracebacks and debuggers show them, and `inspec
 What they need of the loop beyond asyncio's interface:
 
 `_resolver`                           the pool of the look-ups, None until the first one
+`_daemons`                            whether its threads may be daemons
 `_ensure_fd_no_transport(fd)`         raises RuntimeError when a transport uses the descriptor
 `_add_reader(fd, callback, *args)`    registers, cancels an earlier handle of the descriptor, returns the handle
 `_add_writer(fd, callback, *args)`

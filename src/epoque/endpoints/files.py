@@ -10,6 +10,7 @@ an error or a cancellation, the file's position is behind the last byte sent.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import io
 import os
@@ -117,10 +118,8 @@ async def _send(
     source, size = _regular(file)
     block = count or size
     total = 0
-    if not block:
-        return 0
     try:
-        while True:
+        while block:
             if count:
                 block = count - total
             fd = target()
@@ -137,8 +136,9 @@ async def _send(
                 if sent == block:  # all that there seemed to be: most likely the next call says so
                     continue
             await room()
+        return 0
     finally:
-        if total:
+        with contextlib.suppress(OSError):  # what has no position is none for sendfile(2) either
             os.lseek(source, offset + total, os.SEEK_SET)
 
 
@@ -193,7 +193,7 @@ class _Reader:
     """Reads a file block by block, in the default executor."""
 
     def __init__(self, loop: Any, file: Any, offset: int, count: int | None) -> None:
-        if offset:
+        if hasattr(file, "seek"):
             file.seek(offset)
         self.loop = loop
         self.file = file

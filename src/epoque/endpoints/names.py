@@ -10,18 +10,15 @@ from __future__ import annotations
 import functools
 import socket
 from asyncio.log import logger
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+
+from epoque.endpoints.resolver import Resolver
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
 AddrInfo = tuple[int, int, int, str, tuple[Any, ...]]
-
-# Threads start only while all others are busy. A name server that does not answer holds one for 30 s with the defaults
-# of resolv.conf(5) (timeout 5 s, 2 attempts, 3 servers), so there have to be many more than ever work.
-WORKERS = 32
 
 _TRANSPORT_PROTOCOL: dict[int, int] = {socket.SOCK_STREAM: socket.IPPROTO_TCP, socket.SOCK_DGRAM: socket.IPPROTO_UDP}
 _NUMERIC_NAMES = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
@@ -61,7 +58,7 @@ def close_resolver(loop: Any) -> None:
     """Let the loop's resolver go without waiting: what is queued never starts, late answers are dropped in silence."""
     pool, loop._resolver = loop._resolver, None
     if pool is not None:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.close()
 
 
 async def resolve(
@@ -166,7 +163,7 @@ def _ask_on_thread(loop: Any, ask: Callable[..., Any], *args: object) -> asyncio
     if loop.is_closed():
         raise RuntimeError("Event loop is closed")
     if loop._resolver is None:
-        loop._resolver = ThreadPoolExecutor(WORKERS, thread_name_prefix="epoque-resolver")
+        loop._resolver = Resolver(loop._daemons)
     waiter: asyncio.Future[Any] = loop.create_future()
     loop._resolver.submit(_look_up, loop, [waiter], ask, args)
     return waiter

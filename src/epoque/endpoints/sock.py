@@ -109,7 +109,7 @@ async def sock_sendall(loop: Any, sock: socket.socket, data: ReadableBuffer) -> 
 
 
 async def sock_sendto(loop: Any, sock: socket.socket, data: ReadableBuffer, address: Any) -> int:
-    """Send one datagram and return the number of bytes sent; see sendto(2). Host names are looked up first."""
+    """Send any buffer as one datagram and return its size in bytes; see sendto(2). Host names are looked up first."""
     if type(sock) is not _Socket or loop.get_debug():
         check(loop, sock)
     if names.needs_lookup(address):
@@ -119,6 +119,9 @@ async def sock_sendto(loop: Any, sock: socket.socket, data: ReadableBuffer, addr
             return sock.sendto(data, address)
         except _WOULD_BLOCK:
             pass
+        except BufferError:
+            data = memoryview(data).tobytes()
+            continue
         await writable(loop, sock)
 
 

@@ -1,7 +1,8 @@
 """How do a host and a port, or a socket that exists already, become a connection or a server?
 
 A socket made here is closed here if anything fails or is cancelled before a transport owns it. A socket that the caller
-brought stays the caller's until a transport owns it, which then closes it, even if the call is cancelled.
+brought stays the caller's until a transport owns it, which then closes it, even if the call is cancelled; from Python
+3.14 on it is closed, too, if the transport cannot be made.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import functools
 import itertools
 import socket
+import sys
 from asyncio.log import logger
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from epoque.endpoints.names import AddrInfo
 
 Proto = TypeVar("Proto", bound=asyncio.BaseProtocol)
+TAKES_SOCKETS = sys.version_info >= (3, 14)
 
 
 async def create_connection(
@@ -191,11 +194,17 @@ async def attach(
     An owned socket is closed if the transport cannot be made. Once it is made, it closes the socket in any case.
     """
     secured = None
+    owned = owned or TAKES_SOCKETS
     try:
         sock.setblocking(False)
         protocol = protocol_factory()
+    except BaseException:
+        if owned:
+            sock.close()
+        raise
+    loop._ensure_fd_no_transport(sock)  # else it is that transport's
+    try:
         waiter = loop.create_future()
-        loop._ensure_fd_no_transport(sock)
         if ssl:
             secured = tls.secure(
                 loop,
@@ -207,9 +216,9 @@ async def attach(
                 handshake_timeout=handshake_timeout,
                 shutdown_timeout=shutdown_timeout,
             )
-            connected(loop, sock, secured)
+            connected(loop, sock, secured, lent=not owned)
         else:
-            stream = connected(loop, sock, protocol, waiter)
+            stream = connected(loop, sock, protocol, waiter, lent=not owned)
     except BaseException:
         if owned:
             sock.close()
@@ -228,7 +237,7 @@ async def attach(
 def make_socket_transport(
     loop: Any, sock: socket.socket, protocol: Any, waiter: Any = None, *, extra: Any = None, server: Any = None
 ) -> asyncio.Transport:
-    transport: asyncio.Transport = connected(loop, sock, protocol, waiter, extra, server)
+    transport: asyncio.Transport = connected(loop, sock, protocol, waiter, extra, server, lent=True)
     return transport
 
 

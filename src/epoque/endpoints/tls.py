@@ -111,10 +111,12 @@ async def start_tls(
     server_hostname: str | None = None,
     ssl_handshake_timeout: float | None = None,
     ssl_shutdown_timeout: float | None = None,
-) -> TLSTransport:
+) -> TLSTransport | None:
     """Upgrade a connection to TLS and return the transport that takes the old one's place for the protocol.
 
-    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails.
+    Raises TypeError for a wrong context or transport, ssl.SSLError or OSError if the handshake fails,
+    ConnectionAbortedError if the peer has ended its direction. As with asyncio the answer for a transport that was
+    closed before is None: programs look for that.
     """
     if ssl is None:
         raise RuntimeError("Python ssl module is not available")
@@ -122,6 +124,10 @@ async def start_tls(
         raise TypeError(f"sslcontext is expected to be an instance of ssl.SSLContext, got {sslcontext!r}")
     if not getattr(transport, "_start_tls_compatible", False):
         raise TypeError(f"transport {transport!r} is not supported by start_tls()")
+    if transport.is_closing():
+        return None
+    if getattr(transport, "_half_closed", False):
+        raise ConnectionAbortedError("start_tls() needs both directions of the connection, and one has ended")
     stream: Any = transport
     waiter = loop.create_future()
     secured = secure(
@@ -146,6 +152,8 @@ async def start_tls(
         secured.close()
         stream.close()
         raise
+    finally:
+        del waiter  # it may hold the exception, whose traceback refers to this frame
     return secured
 
 

@@ -5,10 +5,20 @@ import weakref
 from contextvars import copy_context
 from threading import get_ident
 
-__all__ = ["call", "call_method", "check_signals", "copy", "copy_context", "tell_of_forks", "thread_ident"]
+__all__ = [
+    "call",
+    "call_method",
+    "check_signals",
+    "copy",
+    "copy_context",
+    "tell_before_forks",
+    "tell_of_forks",
+    "thread_ident",
+]
 
 thread_ident = get_ident
 _told = weakref.WeakSet()
+_told_before = weakref.WeakSet()
 
 
 def call(context, callback, args):
@@ -42,9 +52,19 @@ def tell_of_forks(owner):
     _told.add(owner)
 
 
+def tell_before_forks(owner):
+    """Call ``owner._about_to_fork()`` in the thread that forks this process, before it does."""
+    _told_before.add(owner)
+
+
 def _forked():
     for owner in list(_told):
         owner._forked()
 
 
-os.register_at_fork(after_in_child=_forked)
+def _about_to_fork():
+    for owner in list(_told_before):
+        owner._about_to_fork()
+
+
+os.register_at_fork(before=_about_to_fork, after_in_child=_forked)

@@ -31,6 +31,7 @@ cdef extern from *:
     unsigned long PyThread_get_thread_ident() noexcept
 
 _told = weakref.WeakSet()
+_told_before = weakref.WeakSet()
 
 
 cdef object copy_context():
@@ -64,9 +65,20 @@ cdef int tell_of_forks(object owner) except -1:
     return 0
 
 
+cdef int tell_before_forks(object owner) except -1:
+    """Call ``owner._about_to_fork()`` in the thread that forks this process, before it does."""
+    _told_before.add(owner)
+    return 0
+
+
 def _forked():
     for owner in list(_told):
         owner._forked()
 
 
-os.register_at_fork(after_in_child=_forked)
+def _about_to_fork():
+    for owner in list(_told_before):
+        owner._about_to_fork()
+
+
+os.register_at_fork(before=_about_to_fork, after_in_child=_forked)

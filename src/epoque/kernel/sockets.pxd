@@ -10,12 +10,16 @@ cdef enum:
 cdef class Receiver:
     cdef char *_buffer
     cdef Py_ssize_t _size  # bytes in _buffer
+    cdef Py_ssize_t _filled  # bytes that fill() has put there
 
     cdef object recv(self, int fd)
+    cdef Py_ssize_t fill(self, int fd) except -2
+    cdef object get(self)
 
 
 cdef Py_ssize_t recv_into(int fd, object buffer) except -2
 cdef Py_ssize_t send(int fd, object data, Py_ssize_t offset) except -2
+cdef Py_ssize_t _send(int fd, const char *data, Py_ssize_t size) except -2
 cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset) except -2
 cdef object accept(object listener)
 cdef object local_address(int fd, int family)

@@ -16,9 +16,10 @@ __all__ = ["Receiver", "accept", "local_address", "no_sigpipe", "nodelay", "recv
 class Receiver:
     """Where a loop receives: `recv` gives what one system call brings, as bytes of exactly that length."""
 
-    __slots__ = ("_size",)
+    __slots__ = ("_data", "_size")
 
     def __init__(self, size):
+        self._data = b""
         self._size = size
 
     def recv(self, fd):
@@ -27,6 +28,16 @@ class Receiver:
             return os.read(fd, self._size)
         except BlockingIOError:
             return None
+
+    def fill(self, fd):
+        """Receive without making bytes of it; return the count, 0 at the end of the stream, or -1."""
+        data = self.recv(fd)
+        self._data = data or b""
+        return -1 if data is None else len(data)
+
+    def get(self):
+        """What `fill` brought, as bytes."""
+        return self._data
 
 
 def recv_into(fd, buffer):
@@ -91,6 +102,8 @@ def no_sigpipe(fd):
 
 def shutdown(fd):
     """Send FIN: shutdown(SHUT_WR). A peer that is gone already is no error."""
+    if fd < 0:
+        return
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=fd)
     try:
         with contextlib.suppress(OSError):

@@ -10,6 +10,7 @@ import socket
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
+from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport uint16_t, uint32_t
 from libc.stdlib cimport free, malloc
@@ -132,6 +133,10 @@ cdef class Receiver:
 
     def __cinit__(self, Py_ssize_t size):
         self._size = size
+        self._filled = 0
+        # glibc returns freed memory to the kernel beyond a threshold, which follows the largest mapped block that was
+        # freed (mallopt(3), M_MMAP_THRESHOLD). Without one, each message of 64 KiB would fault its pages in anew.
+        PyMem_RawFree(PyMem_RawMalloc(2 * size))
         self._buffer = <char *>malloc(size)
         if self._buffer == NULL:
             raise MemoryError
@@ -148,6 +153,21 @@ cdef class Receiver:
                 return PyBytes_FromStringAndSize(self._buffer, count)
             if _would_block():
                 return None
+
+    cdef Py_ssize_t fill(self, int fd) except -2:
+        """Receive without making bytes of it; return the count, 0 at the end of the stream, or -1."""
+        cdef ssize_t count
+        while True:
+            count = c_recv(fd, self._buffer, self._size, 0)
+            if count >= 0:
+                self._filled = count
+                return count
+            if _would_block():
+                return -1
+
+    cdef object get(self):
+        """What `fill` brought, as bytes."""
+        return PyBytes_FromStringAndSize(self._buffer, self._filled)
 
 
 # After a call that failed: true when it would have blocked, false when it is to be repeated, else OSError.

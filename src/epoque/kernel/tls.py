@@ -35,6 +35,13 @@ class Engine:
             self.held = data if self.held is None else self.held[self.offset :] + data
             self.offset = 0
 
+    def receive_from(self, receiver):
+        """Take what `receiver` was filled with, which `settle` must follow before it is filled again."""
+        self.receive(receiver.get())
+
+    def settle(self):
+        """Keep what is left of the ciphertext taken from a receiver."""
+
     def waiting(self):
         """Bytes that were received and not read."""
         held = 0 if self.held is None else len(self.held) - self.offset
@@ -52,14 +59,14 @@ class Engine:
         """Go on with the shutdown: send close_notify, see the peer's; True when both are done."""
         return self._attempt(self.ssl_object.unwrap) is not False
 
-    def read(self, receiver):
-        """Decrypt all that is there, up to the receiver's size.
+    def read(self, most):
+        """Decrypt all that is there, up to `most` bytes.
 
         Empty bytes once the peer has sent close_notify, None when more ciphertext is needed.
         """
         pieces = []
         size = 0
-        while size < receiver._size and not self.idle():
+        while size < most and not self.idle():
             data = self._read(TLS_RECORD)
             if not data:
                 break
@@ -77,13 +84,17 @@ class Engine:
         return -1 if self._ended() is None else 0
 
     def write(self, data):
-        """Encrypt at most one record's worth; return the count, or -1 when OpenSSL must read first."""
+        """Encrypt `data`, or the beginning of it; return the count, or -1 when OpenSSL must read first."""
         count = self._attempt(self.ssl_object.write, data)
         return -1 if count is False else count
 
     def output(self):
         """The ciphertext to be sent, which is forgotten here."""
         return self.outgoing.read() if self.outgoing.pending else b""
+
+    def send(self, fd):
+        """Offer the kernel the ciphertext to be sent; true if it took all. The rest is `output`."""
+        return False
 
     def _read(self, *args):
         """What reading brings, or nothing, be it for want of ciphertext or because this is the end of it."""

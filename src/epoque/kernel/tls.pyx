@@ -1,12 +1,13 @@
 """TLS without I/O: ciphertext goes in and comes out, plaintext likewise. Compiled twin.
 
 The connection is the `ssl` module's, and so are handshake and shutdown. Reading and writing call OpenSSL itself, in the
-library that the `ssl` module has loaded (dlsym(3)): no bytes object per record, no exception where more ciphertext is
-needed, no lock. That needs the SSL object inside `_ssl._SSLSocket`, whose layout is checked for each connection against
-what is known of it; if it is another one, the `ssl` module's methods serve.
+library that the `ssl` module has loaded: no bytes object per record, no exception where more ciphertext is
+needed, no lock. A BIO of our own takes the place of the two memory BIOs: OpenSSL gets ciphertext from where it lies, and
+puts it where it is wanted. All that needs the SSL object inside `_ssl._SSLSocket`, whose layout is checked for each
+connection against what is known of it; if it is another one, the `ssl` module's methods serve.
 
 That more ciphertext is needed is no exception here but False, None or -1. What fails raises what the `ssl` module
-raises. Received ciphertext is shown to OpenSSL in portions: a memory BIO never gives back what it has grown to.
+raises.
 """
 
 import os
@@ -20,57 +21,32 @@ except ImportError:  # an interpreter built without OpenSSL: nothing here is cal
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
-cdef extern from * nogil:
-    """
-    #include <dlfcn.h>
-    static struct {
-        int (*SSL_read)(SSL *, void *, int);
-        int (*SSL_write)(SSL *, const void *, int);
-        int (*SSL_pending)(const SSL *);
-        int (*SSL_get_error)(const SSL *, int);
-        void *(*SSL_get_ex_data)(const SSL *, int);
-        BIO *(*SSL_get_rbio)(const SSL *);
-        BIO *(*SSL_get_wbio)(const SSL *);
-        int (*BIO_read)(BIO *, void *, int);
-        int (*BIO_write)(BIO *, const void *, int);
-        size_t (*BIO_ctrl_pending)(BIO *);
-        void (*ERR_clear_error)(void);
-        unsigned long (*ERR_peek_last_error)(void);
-        const char *(*ERR_reason_error_string)(unsigned long);
-    } openssl;
-
-    /* Finds the functions in a library (NULL: the program itself) or what it depends on; true if they are all there. */
-    static int openssl_link(const char *name)
-    {
-        void *library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
-    #define FIND(function) ((*(void **)&openssl.function = dlsym(library, #function)) != NULL)
-        return library != NULL && FIND(SSL_read) && FIND(SSL_write) && FIND(SSL_pending) && FIND(SSL_get_error)
-            && FIND(SSL_get_ex_data) && FIND(SSL_get_rbio) && FIND(SSL_get_wbio) && FIND(BIO_read) && FIND(BIO_write)
-            && FIND(BIO_ctrl_pending) && FIND(ERR_clear_error) && FIND(ERR_peek_last_error)
-            && FIND(ERR_reason_error_string);
-    #undef FIND
-    }
-    """
+cdef extern from "openssl.h" nogil:
     int openssl_link(const char *name)
-    int SSL_read "openssl.SSL_read"(SSL *, void *buffer, int size)
-    int SSL_write "openssl.SSL_write"(SSL *, const void *buffer, int size)
+    TLSMemory *tls_memory_attach(SSL *)
+    void tls_memory_release(TLSMemory *)
+    void tls_memory_lend(TLSMemory *)
+    void tls_memory_forget(TLSMemory *)
+    int SSL_read "openssl.SSL_read"(SSL *, void *, int)
+    int SSL_write "openssl.SSL_write"(SSL *, const void *, int)
     int SSL_pending "openssl.SSL_pending"(const SSL *)
-    int SSL_get_error "openssl.SSL_get_error"(const SSL *, int result)
-    void *SSL_get_ex_data "openssl.SSL_get_ex_data"(const SSL *, int index)
-    BIO *SSL_get_rbio "openssl.SSL_get_rbio"(const SSL *)
-    BIO *SSL_get_wbio "openssl.SSL_get_wbio"(const SSL *)
-    int BIO_read "openssl.BIO_read"(BIO *bio, void *buffer, int size)
-    int BIO_write "openssl.BIO_write"(BIO *bio, const void *buffer, int size)
-    size_t BIO_ctrl_pending "openssl.BIO_ctrl_pending"(BIO *bio)
-    void ERR_clear_error "openssl.ERR_clear_error"()
+    int SSL_get_error "openssl.SSL_get_error"(const SSL *, int)
+    void *SSL_get_ex_data "openssl.SSL_get_ex_data"(const SSL *, int)
+    unsigned long ERR_peek_error "openssl.ERR_peek_error"()
     unsigned long ERR_peek_last_error "openssl.ERR_peek_last_error"()
-    const char *ERR_reason_error_string "openssl.ERR_reason_error_string"(unsigned long error)
+    void ERR_clear_error "openssl.ERR_clear_error"()
+    const char *ERR_reason_error_string "openssl.ERR_reason_error_string"(unsigned long)
+
+cdef extern from "Python.h":
+    PyObject *bytes_new "PyBytes_FromStringAndSize"(const char *data, Py_ssize_t size)
+    char *bytes_start "PyBytes_AS_STRING"(PyObject *data)
+    int _PyBytes_Resize(PyObject **data, Py_ssize_t size) except -1
+    void Py_XDECREF(PyObject *data)
 
 cdef enum:
     TLS_RECORD = 16 * 1024  # as in masks.py
-    PORTION = 2 * TLS_RECORD  # bytes; a record with its header, and more
     MOST = 1 << 30  # bytes; OpenSSL counts in int
     NEEDS_MORE = -1
     ENDED = -2
@@ -137,57 +113,90 @@ cdef class Engine:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname)
+        self._held = None
+        self._end = None
         self._ssl = _inside(self.ssl_object)
         if self._ssl != NULL:
-            self._input = SSL_get_rbio(self._ssl)
-            self._output = SSL_get_wbio(self._ssl)
-        self._held = None
-        self._offset = 0
-        self._end = None
+            self._memory = tls_memory_attach(self._ssl)
+            if self._memory == NULL:
+                self._ssl = NULL
+                raise MemoryError
+            self._incoming = self._outgoing = None
+
+    def __dealloc__(self):
+        if self._memory != NULL:
+            self._memory.left = 0  # what it was to be read from may be gone before OpenSSL's connection is
+            tls_memory_release(self._memory)
 
     cdef int receive(self, bytes data) except -1:
         """Take ciphertext, to be looked at by the calls below."""
-        if self._held is None:
-            self._held = data
-            self._offset = 0
-            if _seen(self) == 0:
-                _feed(self)
+        if self._ssl == NULL:
+            self._incoming.write(data)
+            return 0
+        if self._memory.left:
+            data = self._memory.next[: self._memory.left] + data
+        _hold(self, data)
+        return 0
+
+    cdef int receive_from(self, sockets.Receiver receiver) except -1:
+        """Take what `receiver` was filled with, which `settle` must follow before it is filled again."""
+        if self._ssl == NULL or self._memory.left:
+            self.receive(receiver.get())
         else:
-            self._held = self._held[self._offset :] + data
-            self._offset = 0
+            self._memory.next = receiver._buffer
+            self._memory.left = receiver._filled
+        return 0
+
+    cdef int settle(self) except -1:
+        """Keep what is left of the ciphertext taken from a receiver."""
+        if self._ssl != NULL and self._memory.left and self._held is None:
+            _hold(self, self._memory.next[: self._memory.left])
         return 0
 
     cdef Py_ssize_t waiting(self) except -1:
         """Bytes that were received and not read."""
-        return _seen(self) + (0 if self._held is None else PyBytes_GET_SIZE(self._held) - self._offset)
+        if self._ssl == NULL:
+            return self._incoming.pending + self.ssl_object.pending()
+        return <Py_ssize_t>self._memory.left + SSL_pending(self._ssl)
 
     cdef bint idle(self) except -1:
         """Whether there is nothing to read, not even an end."""
-        return self._end is None and self._held is None and _seen(self) == 0
+        return self._end is None and self.waiting() == 0
 
     cdef bint handshake(self) except -1:
         """Go on with the handshake; True when it is done."""
-        return _attempt(self, self.ssl_object.do_handshake)
+        return _attempt(self.ssl_object.do_handshake)
 
     cdef bint unwrap(self) except -1:
         """Go on with the shutdown: send close_notify, see the peer's; True when both are done."""
-        return _attempt(self, self.ssl_object.unwrap)
+        return _attempt(self.ssl_object.unwrap)
 
-    cdef object read(self, sockets.Receiver receiver):
-        """Decrypt all that is there, up to the receiver's size.
+    cdef object read(self, Py_ssize_t most):
+        """Decrypt all that is there, up to `most` bytes.
 
         Empty bytes once the peer has sent close_notify, None when more ciphertext is needed.
         """
         cdef Py_ssize_t size = 0
+        cdef Py_ssize_t room = min(self.waiting(), most)  # plaintext is never longer than its ciphertext
         cdef Py_ssize_t count
-        while size < receiver._size and not self.idle():
-            count = _read(self, receiver._buffer + size, receiver._size - size)
-            if count < 0:
-                break
-            size += count
-        if size:
-            return PyBytes_FromStringAndSize(receiver._buffer, size)
-        return _ended(self)
+        cdef PyObject *data
+        if self._end is not None or room == 0:
+            return _ended(self)
+        data = bytes_new(NULL, room)
+        if data == NULL:
+            raise MemoryError
+        try:
+            while size < room and self.waiting():
+                count = _read(self, bytes_start(data) + size, room - size)
+                if count < 0:
+                    break
+                size += count
+            if size == 0:
+                return _ended(self)
+            _PyBytes_Resize(&data, size)
+            return <object>data
+        finally:
+            Py_XDECREF(data)
 
     cdef Py_ssize_t read_into(self, object buffer) except -2:
         """Decrypt into a writable buffer; return the count, 0 after close_notify, or -1 when more is needed."""
@@ -204,64 +213,51 @@ cdef class Engine:
         return -1 if _ended(self) is None else 0
 
     cdef Py_ssize_t write(self, object data) except -2:
-        """Encrypt at most one record's worth; return the count, or -1 when OpenSSL must read first."""
+        """Encrypt `data`, or the beginning of it; return the count, or -1 when OpenSSL must read first."""
         cdef Py_buffer view
-        cdef int count
-        cdef int code
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
-            while True:
-                if self._ssl == NULL:
-                    try:
-                        return self.ssl_object.write(data)
-                    except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                        pass
-                else:
-                    ERR_clear_error()
-                    count = SSL_write(self._ssl, view.buf, <int>min(view.len, MOST))
-                    if count > 0:
-                        return count
-                    code = SSL_get_error(self._ssl, count)
-                    if code != SSL_ERROR_WANT_READ and code != SSL_ERROR_WANT_WRITE:
-                        raise _error(code)
-                if self._held is None:
-                    return -1
-                _feed(self)
+            if self._ssl != NULL:
+                return _write(self, <const char *>view.buf, view.len)
+            try:
+                return self.ssl_object.write(data)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return -1
         finally:
             PyBuffer_Release(&view)
 
     cdef object output(self):
         """The ciphertext to be sent, which is forgotten here."""
-        cdef size_t size
         if self._ssl == NULL:
             return self._outgoing.read() if self._outgoing.pending else b""
-        size = BIO_ctrl_pending(self._output)
-        if size == 0:
+        if self._memory.size == 0:
             return b""
-        data = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>size)
-        BIO_read(self._output, PyBytes_AS_STRING(data), <int>size)
+        data = PyBytes_FromStringAndSize(self._memory.output, <Py_ssize_t>self._memory.size)
+        tls_memory_forget(self._memory)
         return data
 
+    cdef bint send(self, int fd) except -1:
+        """Offer the kernel the ciphertext to be sent; true if it took all. The rest is `output`."""
+        cdef ssize_t count
+        if self._ssl == NULL:
+            return False
+        if self._memory.size:
+            count = sockets._send(fd, self._memory.output, <Py_ssize_t>self._memory.size)
+            if count < 0:
+                count = 0
+            self._memory.size -= <size_t>count
+            if self._memory.size:
+                memmove(self._memory.output, self._memory.output + count, self._memory.size)
+                return False
+            tls_memory_forget(self._memory)
+        return True
 
-# Bytes that OpenSSL has, of ciphertext or of plaintext, and has not given away.
-cdef Py_ssize_t _seen(Engine engine) except -1:
-    if engine._ssl == NULL:
-        return engine._incoming.pending + engine.ssl_object.pending()
-    return <Py_ssize_t>BIO_ctrl_pending(engine._input) + SSL_pending(engine._ssl)
 
-
-# Show OpenSSL the next portion of what is held.
-cdef int _feed(Engine engine) except -1:
-    cdef Py_ssize_t left = PyBytes_GET_SIZE(engine._held) - engine._offset
-    cdef Py_ssize_t size = min(left, PORTION)
-    if engine._ssl == NULL:
-        engine._incoming.write(engine._held[engine._offset : engine._offset + size])
-    elif size and BIO_write(engine._input, PyBytes_AS_STRING(engine._held) + engine._offset, <int>size) != size:
-        raise MemoryError
-    if size == left:
-        engine._held = None
-    else:
-        engine._offset += size
+# OpenSSL is to read from `data` next, which is kept as long.
+cdef int _hold(Engine engine, bytes data) except -1:
+    engine._held = data
+    engine._memory.next = PyBytes_AS_STRING(data)
+    engine._memory.left = PyBytes_GET_SIZE(data)
     return 0
 
 
@@ -269,26 +265,21 @@ cdef int _feed(Engine engine) except -1:
 cdef Py_ssize_t _read(Engine engine, char *buffer, Py_ssize_t size) except -3:
     cdef int count
     cdef int code
-    while engine._end is None:
-        if engine._ssl == NULL:
-            count = _read_slowly(engine, buffer, size)
-            if count != NEEDS_MORE:
-                return count
-        else:
-            ERR_clear_error()
-            count = SSL_read(engine._ssl, buffer, <int>min(size, MOST))
-            if count > 0:
-                return count
-            code = SSL_get_error(engine._ssl, count)
-            if code == SSL_ERROR_ZERO_RETURN:
-                engine._end = b""
-                return ENDED
-            if code != SSL_ERROR_WANT_READ and code != SSL_ERROR_WANT_WRITE:
-                engine._end = _error(code)
-                return ENDED
-        if engine._held is None:
-            return NEEDS_MORE
-        _feed(engine)
+    if engine._end is not None:
+        return ENDED
+    if engine._ssl == NULL:
+        return _read_slowly(engine, buffer, size)
+    if ERR_peek_error():  # another's, which SSL_get_error() would take for ours
+        ERR_clear_error()
+    count = SSL_read(engine._ssl, buffer, <int>min(size, MOST))
+    if engine._memory.left == 0:
+        engine._held = None
+    if count > 0:
+        return count
+    code = SSL_get_error(engine._ssl, count)
+    if code == SSL_ERROR_WANT_READ or code == SSL_ERROR_WANT_WRITE:
+        return NEEDS_MORE
+    engine._end = b"" if code == SSL_ERROR_ZERO_RETURN else _error(code)
     return ENDED
 
 
@@ -315,13 +306,33 @@ cdef object _ended(Engine engine):
     return engine._end
 
 
+# Record after record; each write of OpenSSL's makes one (the ssl module sets SSL_MODE_ENABLE_PARTIAL_WRITE).
+cdef Py_ssize_t _write(Engine engine, const char *data, Py_ssize_t size) except -2:
+    cdef Py_ssize_t done = 0
+    cdef int count
+    cdef int code = 0
+    tls_memory_lend(engine._memory)
+    if ERR_peek_error():
+        ERR_clear_error()
+    while done < size:
+        count = SSL_write(engine._ssl, data + done, <int>min(size - done, MOST))
+        if count <= 0:
+            code = SSL_get_error(engine._ssl, count)
+            break
+        done += count
+    if engine._memory.left == 0:
+        engine._held = None
+    if done or not size:
+        return done  # what has failed then will fail again
+    if code == SSL_ERROR_WANT_READ or code == SSL_ERROR_WANT_WRITE:
+        return -1
+    raise _error(code)
+
+
 # False if the operation needs more ciphertext than there is.
-cdef bint _attempt(Engine engine, object operation) except -1:
-    while True:
-        try:
-            operation()
-            return True
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            if engine._held is None:
-                return False
-        _feed(engine)
+cdef bint _attempt(object operation) except -1:
+    try:
+        operation()
+    except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        return False
+    return True

@@ -63,9 +63,7 @@ class KqueueSelector(Selector):
         if source.armed and source.owned and source.armed != source.interest:
             self.lagging.setdefault(source.fd, source.armed)
             return 0
-        armed = self.lagging.pop(
-            source.fd, source.armed
-        )  # or what an earlier owner has left: ENOENT tells
+        armed = self.lagging.pop(source.fd, source.armed)  # or what an earlier owner has left: ENOENT tells
         try:
             self.poller.change(source.fd, source.generation, armed, source.interest, source.mode)
         except BrokenPipeError:

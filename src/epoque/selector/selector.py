@@ -15,7 +15,7 @@ What follows from that:
 This class knows nothing of any system; the methods from `arm` on are what a subclass supplies.
 """
 
-from errno import EBADF, EEXIST, EMFILE, ENFILE, ENOENT
+from errno import EBADF, EEXIST, EINVAL, ELOOP, EMFILE, ENFILE, ENOENT, EPERM
 
 from epoque.kernel import interp
 from epoque.selector.source import Source
@@ -23,6 +23,10 @@ from epoque.selector.source import Source
 __all__ = ["Selector", "Source"]
 
 NUMBER = 0xFFFF_FFFF  # of an event's ident: the descriptor; the generation is above it
+
+# What the kernel says of a number that was armed and stands for nothing or for something else by now: another file,
+# one that cannot be watched (EPERM), or an epoll instance, our own (EINVAL) or one that watches it (ELOOP).
+_REPLACED = frozenset({EBADF, ENOENT, EPERM, EINVAL, ELOOP})
 
 
 class Selector:
@@ -82,16 +86,12 @@ class Selector:
         try:
             self.arm(source)
         except OSError as exc:
-            if source.owned and source.armed and (exc.errno == ENOENT or exc.errno == EBADF):
-                self.evict(source)  # whatever the number stands for now, it is not ours
+            if source.armed and exc.errno in _REPLACED:
+                self.evict(source)  # whatever the number stands for now, it is not what we armed
                 return 0
-            # ENOENT: it stands for another file than the one we armed. EEXIST: for one that was armed before.
-            if exc.errno == ENOENT:
-                source.armed = 0
-            elif exc.errno == EEXIST:
-                source.armed = source.interest
-            else:
+            if exc.errno != EEXIST:
                 raise
+            source.armed = source.interest  # the file was armed before
             self.arm(source)
         source.armed = source.interest
 
@@ -102,7 +102,7 @@ class Selector:
         try:
             self.arm(source)
         except OSError as exc:
-            if exc.errno != ENOENT and exc.errno != EBADF:
+            if exc.errno not in _REPLACED:
                 raise
             self.evict(source)
             return False
@@ -134,7 +134,7 @@ class Selector:
                 self.discard(source)
             except OSError as exc:
                 # Closed behind our back. The kernel forgot it too, unless a duplicate lives; a ghost will tell.
-                if exc.errno != ENOENT and exc.errno != EBADF:
+                if exc.errno not in _REPLACED:
                     raise
             finally:
                 source.armed = 0
@@ -189,6 +189,11 @@ class Selector:
         In a child process the old one is left to the parent.
         """
         inherited = self.forked
+        if not inherited:
+            # While it can still be told: in a new instance the file that has a number by now would be watched.
+            for source in list(self.table):
+                if source is not None:
+                    self.verify(source)
         self.renew()
         self.forked = False
         self.count = self.position = 0

@@ -11,4 +11,5 @@ cdef class Source:
 
     cdef int on_ready(self, int mask) except -1
     cdef int on_turn_end(self) except -1
+    cdef int before_fork(self) except -1
     cdef int on_lost(self) except -1

@@ -27,5 +27,8 @@ class Source:
         """The turn ends in which this source asked to be called at its end."""
         raise NotImplementedError
 
+    def before_fork(self):
+        """The process forks in such a turn: what must not happen in both processes at its end has to happen now."""
+
     def on_lost(self):
         """The descriptor was closed by somebody else; the selector watches it no more."""

@@ -15,6 +15,7 @@ cdef class BaseTransport(Source):
     cdef object protocol  # None once the connection has ended
     cdef object server  # that accepted it, or None
     cdef object sock  # what owns the descriptor: usually a socket.socket; None while nobody has asked for one
+    cdef object lent  # what the caller brought and could close; None if all is our own
     cdef int family
     cdef int proto
     cdef object peername
@@ -27,6 +28,7 @@ cdef class BaseTransport(Source):
     cdef object __weakref__
 
     cdef int take_over(self, int fd) except -1
+    cdef int number(self) except -2
     cdef int watch(self) except -1
     cdef object get_socket(self)
     cdef str state(self)

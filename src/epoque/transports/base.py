@@ -32,6 +32,7 @@ class BaseTransport(Source):
         "context",
         "extra",
         "family",
+        "lent",
         "loop",
         "lost",
         "paused",
@@ -53,6 +54,7 @@ class BaseTransport(Source):
         self.server = server
         self.context = context
         self.sock = None
+        self.lent = None
         self.family = 0
         self.proto = 0
         self.peername = None
@@ -74,6 +76,10 @@ class BaseTransport(Source):
         self.owned = True
         if self.server is not None:
             self.server._attach(self)
+
+    def number(self):
+        """The descriptor for a system call; -1 when it was closed by whoever lent it: then it may be anybody's."""
+        return self.fd if self.lent is None else self.lent.fileno()
 
     def watch(self):
         """Have `on_ready` called for what is of interest."""
@@ -211,7 +217,10 @@ class BaseTransport(Source):
         self.end(exc, 0)
 
     def end(self, exc, last):
-        """Put connection_lost(exc) in line, once. Nothing is sent any more; what is left is read if `last` is READ."""
+        """Put connection_lost(exc) in line, once. Nothing is sent any more; what is left is read if `last` is READ.
+
+        Unless this is called again, by `abort`.
+        """
         self.interest = 0
         if self.lost:
             return 0
@@ -222,16 +231,16 @@ class BaseTransport(Source):
             self.release()
             self.loop.check_closed()
         self.loop.selector.remove(self)
-        self.loop.schedule(self._call_connection_lost, (exc, last), self.loop.context)
+        self.interest = last
+        self.loop.schedule(self._call_connection_lost, (exc,), self.loop.context)
 
-    def _call_connection_lost(self, exc, last):
+    def _call_connection_lost(self, exc):
         receives = 0
         try:
-            self.interest = last
             while self.interest & READ and receives < LAST_RECEIVES and self.receive():
                 receives += 1
         except (SystemExit, KeyboardInterrupt):
-            self.loop.schedule(self._call_connection_lost, (exc, last), self.loop.context)
+            self.loop.schedule(self._call_connection_lost, (exc,), self.loop.context)
             raise
         try:
             interp.call_method(self.context, self.protocol, "connection_lost", exc)
@@ -245,6 +254,7 @@ class BaseTransport(Source):
         self.fd = -1
         self.owned = False
         self.protocol = None
+        self.lent = None
         if self.sock is not None:
             self.sock.close()
         elif owned:

@@ -120,7 +120,11 @@ class Child:
     def _ended(self) -> None:
         if self._sentinel is not None:
             self._loop.remove_reader(self._sentinel)
-        returncode = self._reap()
+        try:
+            returncode = self._reap()
+        except BaseException:
+            self.release()
+            raise
         if returncode is None:
             self._loop.call_later(RETRY, self._ended)
             return

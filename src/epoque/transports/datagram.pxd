@@ -18,6 +18,7 @@ cdef double LONGEST_PAUSE
 
 @cython.final
 cdef class DatagramTransport(WritingTransport):
+    cdef dict __dict__  # tests of applications put mocks in the place of methods
     cdef datagrams.Receiver receiver  # the loop's
     cdef DatagramQueue queue
     cdef object remote  # the one address that sendto() may name, or None
@@ -37,6 +38,8 @@ cdef class DatagramTransport(WritingTransport):
     cdef int deliver(self) except -1
     cdef int hand_over(self) except -1
     cdef int tell(self, str name, tuple arguments) except -1
+    @cython.locals(on_the_spot=bint)
+    cdef int say_last(self, object data, object addr) except -1
     cdef Name look_up(self, object address)
     cdef int resolve(self, Name name, object infos, object error) except -1
     @cython.locals(left=Py_ssize_t, ready=Py_ssize_t, sent=Py_ssize_t)

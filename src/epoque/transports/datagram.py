@@ -40,6 +40,7 @@ class DatagramTransport(WritingTransport):
     """An endpoint. asyncio's `DatagramTransport` interface, and pausing."""
 
     __slots__ = (
+        "__dict__",
         "arrived",
         "connected",
         "delivered",
@@ -215,12 +216,25 @@ class DatagramTransport(WritingTransport):
                 raise ValueError(f"Invalid address: must be None or {self.remote}")
             addr = self.remote
         if self.lost:
-            self.count_lost_write()
+            self.say_last(data, addr)
             return
         if not self.connected and datagrams.is_name(self.family, addr):
             addr = self.look_up(addr)
         self.queue.push(data, addr)
         self.commit(len(self.queue.pairs) >= DATAGRAMS)
+
+    def say_last(self, data, addr):
+        """Like asyncio's, an endpoint without a remote address sends until connection_lost, what there is room for."""
+        if self.remote is not None or self.fd < 0 or (not self.connected and datagrams.is_name(self.family, addr)):
+            self.count_lost_write()
+            return 0
+        on_the_spot, self.on_the_spot = self.on_the_spot, True
+        try:
+            datagrams.send(self.sock, self.family, [(data, addr)], 1, self.connected)
+        except OSError as exc:
+            self.tell("error_received", (exc,))
+        finally:
+            self.on_the_spot = on_the_spot
 
     def look_up(self, address):
         name = self.queue.names.get(address)

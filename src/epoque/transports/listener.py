@@ -41,18 +41,18 @@ _PASSING = frozenset(
 
 
 class Listener(Source):
-    """A listening socket, which it takes over."""
+    """A listening socket, which it takes over. Each connection gets a copy of `context`, None being the current one."""
 
     __slots__ = ("backlog", "context", "factory", "loop", "reported", "retry", "server", "sock", "sockname")
 
-    def __init__(self, loop, sock, protocol_factory, server, backlog):
+    def __init__(self, loop, sock, protocol_factory, server, backlog, context=None):
         Source.__init__(self, sock.fileno(), 0, EXCLUSIVE)
         self.loop = loop
         self.sock = sock
         self.factory = protocol_factory
         self.server = server
         self.backlog = backlog
-        self.context = interp.copy_context()
+        self.context = interp.copy_context() if context is None else context
         self.sockname = None
         self.retry = None
         self.reported = 0

@@ -22,6 +22,7 @@ cdef class Sharing:
 
 @cython.final
 cdef class Descriptor:
+    cdef object pipe  # what the caller brought
     cdef object mode  # st_mode
     cdef Sharing sharing  # the pipe, with whoever uses it too
     cdef int duplicate  # of the pipe's number, ours to close; or -1
@@ -34,6 +35,7 @@ cdef class Descriptor:
     cdef int watch(self, BaseTransport transport) except -1
     cdef int call_ready(self, BaseTransport transport) except -1
     cdef int lost(self) except -1
+    cpdef int fileno(self) except -2
     cpdef int close(self) except -1
 
 

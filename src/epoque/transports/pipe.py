@@ -63,9 +63,10 @@ class Sharing:
 class Descriptor:
     """What a transport has of a pipe: the number, or a duplicate. It owns it as elsewhere a `socket.socket` does."""
 
-    __slots__ = ("duplicate", "in_line", "mode", "sharing", "unpolled")
+    __slots__ = ("duplicate", "in_line", "mode", "pipe", "sharing", "unpolled")
 
     def __init__(self, pipe, complaint):
+        self.pipe = pipe
         self.mode = os.fstat(pipe.fileno()).st_mode
         self.sharing = None
         self.duplicate = -1
@@ -93,6 +94,15 @@ class Descriptor:
         self.sharing = sharing_of(source)
         self.sharing.users += 1
         self.sharing.pipes.append(pipe)
+
+    def fileno(self):
+        """The number; -1 when somebody has closed the pipe."""
+        if self.duplicate >= 0:
+            return self.duplicate
+        try:
+            return self.pipe.fileno()
+        except ValueError:
+            return -1
 
     def watch(self, transport):
         """Have `on_ready` called for what is of interest."""
@@ -156,6 +166,7 @@ class ReadPipeTransport(BaseTransport):
         self.sock = self.descriptor = Descriptor(pipe, "Pipe transport is for pipes/sockets only.")
         self.extra = {"pipe": pipe}
         self.descriptor.take(pipe, self)
+        self.lent = self.descriptor
         self.receiver = self.loop.get_receiver()
         self.loop.schedule(self._start, (waiter,), self.loop.context)
 
@@ -207,7 +218,7 @@ class ReadPipeTransport(BaseTransport):
 
     def receive(self):
         try:
-            data = pipes.read(self.fd, self.receiver)
+            data = pipes.read(self.number(), self.receiver)
         except OSError as exc:
             self._fatal_error(exc, "Fatal read error on pipe transport")
             return False
@@ -264,6 +275,7 @@ class WritePipeTransport(ByteTransport):
         self.sock = self.descriptor = Descriptor(pipe, complaint)
         self.extra = {"pipe": pipe}
         self.descriptor.take(pipe, self)
+        self.lent = self.descriptor
         self.apart = keeps_boundaries(self.fd, self.descriptor.mode)
         self.dropped = 0
         self.loop.schedule(self._start, (waiter,), self.loop.context)
@@ -337,7 +349,7 @@ class WritePipeTransport(ByteTransport):
 
     def writelines(self, list_of_data):
         """Write several buffers as one; if one of them has a wrong type, none."""
-        self.write(b"".join(list_of_data))
+        self.write(b"".join([sendqueue.own(data) for data in list_of_data]))
 
     def start(self):
         if self.lost == 0 and self.descriptor.is_pipe_or_socket():

@@ -3,6 +3,7 @@ cimport cython
 from epoque.core.reactor cimport Reactor
 from epoque.kernel cimport events, interp, sockets
 from epoque.transports cimport base, sendqueue, writer
+from epoque.transports.tlsconnection cimport TLSConnection
 from epoque.transports.writer cimport ByteTransport
 
 cdef int HANGUP
@@ -15,12 +16,15 @@ cdef int READS_AFTER_HANGUP
 cdef class StreamTransport(ByteTransport):
     cdef sockets.Receiver receiver  # the loop's
     cdef bint buffered  # the protocol is a BufferedProtocol
+    cdef bint secured  # the protocol is TLS
     cdef bint eof_received
     cdef bint eof_written
     cdef bint eof_sent  # FIN
     cdef bint sending  # a sendfile is in progress: nobody else writes, nothing is read
     cdef object room  # asyncio.Future that the sendfile waits for, or None
 
+    @cython.locals(count=Py_ssize_t)
+    cdef bint receive_ciphertext(self) except -1
     @cython.locals(count=Py_ssize_t)
     cdef bint receive_into(self) except -1
     cdef int deliver(self, str name, object argument) except -1
@@ -32,7 +36,8 @@ cdef class StreamTransport(ByteTransport):
 
 @cython.locals(transport=StreamTransport)
 cpdef StreamTransport connected(
-    Reactor loop, object sock, object protocol, object waiter=*, object extra=*, object server=*, object context=*
+    Reactor loop, object sock, object protocol, object waiter=*, object extra=*, object server=*, object context=*,
+    bint lent=*
 )
 
 

@@ -22,6 +22,7 @@ from epoque.core import debug
 from epoque.kernel import events, interp, sockets
 from epoque.kernel.masks import HANGUP, READ, WRITE
 from epoque.transports import base, sendqueue, writer
+from epoque.transports.tlsconnection import TLSConnection
 from epoque.transports.writer import ByteTransport
 
 __all__ = ["StreamTransport", "accepted", "connected"]
@@ -39,6 +40,7 @@ class StreamTransport(ByteTransport):
         "eof_written",
         "receiver",
         "room",
+        "secured",
         "sending",
     )
 
@@ -51,6 +53,7 @@ class StreamTransport(ByteTransport):
         self.sending = False
         self.room = None
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
+        self.secured = isinstance(protocol, TLSConnection)
         self.take_over(fd)
 
     @property
@@ -63,10 +66,16 @@ class StreamTransport(ByteTransport):
         """Hand the connection to another protocol, from the next event on."""
         self.protocol = protocol
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
+        self.secured = isinstance(protocol, TLSConnection)
 
     @property
     def _start_tls_compatible(self):
         return True
+
+    @property
+    def _half_closed(self):
+        """Whether one direction has ended: no handshake can succeed."""
+        return self.eof_received or self.eof_written
 
     # Reading.
 
@@ -82,16 +91,18 @@ class StreamTransport(ByteTransport):
                 rounds += 1
         if mask & WRITE and self.interest & WRITE:
             self.flush()
-            self.settle()
             if self.queue.size == 0:
                 self.grant()
+            self.settle()
 
     def receive(self):
         """One receive; True if data came."""
         if self.buffered:
             return self.receive_into()
+        if self.secured:
+            return self.receive_ciphertext()
         try:
-            data = self.receiver.recv(self.fd)
+            data = self.receiver.recv(self.number())
         except OSError as exc:
             self.note(exc, "Fatal read error on socket transport")
             self.lose(exc)
@@ -104,9 +115,26 @@ class StreamTransport(ByteTransport):
         self.deliver("data_received", data)
         return True
 
-    def receive_into(self):
+    def receive_ciphertext(self):
+        """`receive`, without making bytes of it."""
         try:
-            buffer = interp.call_method(self.context, self.protocol, "get_buffer", -1)
+            count = self.receiver.fill(self.number())
+        except OSError as exc:
+            self.note(exc, "Fatal read error on socket transport")
+            self.lose(exc)
+            return False
+        if count < 0:
+            return False
+        if count == 0:
+            self.end_of_stream()
+            return False
+        self.deliver("_take", self.receiver)
+        return True
+
+    def receive_into(self):
+        protocol = self.protocol
+        try:
+            buffer = interp.call_method(self.context, protocol, "get_buffer", -1)
             if not len(buffer):
                 raise RuntimeError("get_buffer() returned an empty buffer")
         except (SystemExit, KeyboardInterrupt):
@@ -114,10 +142,10 @@ class StreamTransport(ByteTransport):
         except BaseException as exc:
             self.blame(exc, "get_buffer")
             return False
-        if not self.interest & READ:  # get_buffer() closed or paused
+        if not self.interest & READ or self.protocol is not protocol:  # get_buffer() closed, paused or handed over
             return False
         try:
-            count = sockets.recv_into(self.fd, buffer)
+            count = sockets.recv_into(self.number(), buffer)
         except (SystemExit, KeyboardInterrupt):
             raise
         except OSError as exc:
@@ -205,7 +233,7 @@ class StreamTransport(ByteTransport):
             if view.c_contiguous:
                 view = view.cast("B")
                 try:
-                    sent = sockets.send(self.fd, view, 0)
+                    sent = sockets.send(self.number(), view, 0)
                 except OSError as exc:
                     self.write_failed(exc)
                     return b""
@@ -243,7 +271,7 @@ class StreamTransport(ByteTransport):
             self.lose(None)
         elif self.eof_written and not self.eof_sent and not self.sending:
             self.eof_sent = True
-            sockets.shutdown(self.fd)
+            sockets.shutdown(self.number())
 
     # loop.sendfile(), see endpoints/files.py: it writes to the descriptor itself, in turn with the transport.
 
@@ -308,8 +336,8 @@ class StreamTransport(ByteTransport):
         self.grant()
 
 
-def connected(loop, sock, protocol, waiter=None, extra=None, server=None, context=None):
-    """A transport over a connected, non-blocking `socket.socket`, which it takes over.
+def connected(loop, sock, protocol, waiter=None, extra=None, server=None, context=None, lent=False):
+    """A transport over a connected, non-blocking `socket.socket`, which it takes over; `lent` if others still have it.
 
     The protocol hears of it from the ready queue; then reading starts, then `waiter` gets its result. If this raises,
     the socket is still the caller's.
@@ -326,6 +354,7 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
         sockets.nodelay(transport.fd)
     sockets.no_sigpipe(transport.fd)
     transport.sock = sock
+    transport.lent = sock if lent else None
     loop.schedule(transport._start, (waiter,), loop.context)
     return transport
 

@@ -6,6 +6,7 @@ from epoque.selector.source cimport Source
 from epoque.transports.base cimport BaseTransport
 from epoque.transports.flow cimport FlowControl
 from epoque.transports.sendqueue cimport SendQueue
+from epoque.transports.writer cimport ByteTransport
 
 cdef int HANDSHAKE
 cdef int OPEN
@@ -13,17 +14,18 @@ cdef int CLOSING
 cdef int SHUTDOWN
 cdef int LOST
 cdef Py_ssize_t AT_ONCE
-cdef Py_ssize_t TLS_RECORD
+cdef Py_ssize_t CHUNK
+cdef Py_ssize_t MOST
 cdef tuple STATES
 
 
 cdef class TLSConnection(Source):
     cdef Reactor loop
     cdef tls.Engine engine
-    cdef sockets.Receiver receiver  # the loop's
     cdef SendQueue queue  # plaintext
     cdef FlowControl flow
     cdef object lower  # the transport below; None before connection_made
+    cdef ByteTransport stream  # the same, if it is one of ours with a socket; or None
     cdef object context  # contextvars.Context of the protocol's callbacks
     cdef object protocol  # None once the connection has ended
     cdef object waiter  # asyncio.Future of the handshake, or None once it is over
@@ -45,6 +47,8 @@ cdef class TLSConnection(Source):
     cdef Py_ssize_t pending  # bytes that were to be sent when the shutdown's timer was set
     cdef object __weakref__
 
+    cpdef int _take(self, sockets.Receiver receiver) except -1
+    cdef int go_on(self) except -1
     cdef int shake(self) except -1
     cdef int open_up(self) except -1
     cdef int wake(self, object exc) except -1

@@ -14,15 +14,17 @@ Whatever the loop calls here runs in the connection's context already, but for `
 
 from epoque.core import debug
 from epoque.kernel import interp
-from epoque.kernel.masks import TLS_RECORD
 from epoque.selector.source import Source
 from epoque.transports.base import BaseTransport
 from epoque.transports.flow import FlowControl
 from epoque.transports.sendqueue import SendQueue
+from epoque.transports.writer import ByteTransport
 
 __all__ = ["TLSConnection"]
 
 
+MOST = 256 * 1024  # bytes of one delivery
+CHUNK = 64 * 1024  # bytes encrypted between two looks at whether the transport below has room
 AT_ONCE = 64 * 1024  # bytes of plaintext; more is not kept until the end of the turn
 
 # What comes next.
@@ -57,9 +59,9 @@ class TLSConnection(Source):
         "pending",
         "protocol",
         "queue",
-        "receiver",
         "shutdown_timeout",
         "state",
+        "stream",
         "stuck",
         "suspended",
         "timer",
@@ -75,10 +77,10 @@ class TLSConnection(Source):
         self.waiter = waiter
         self.handshake_timeout = handshake_timeout
         self.shutdown_timeout = shutdown_timeout
-        self.receiver = self.loop.get_receiver()
         self.queue = SendQueue()
         self.flow = FlowControl()
         self.lower = None
+        self.stream = None
         self.context = None
         self.timer = None
         self.state = HANDSHAKE
@@ -107,6 +109,8 @@ class TLSConnection(Source):
 
     def _attach(self, lower):
         self.lower = lower
+        if isinstance(lower, ByteTransport):
+            self.stream = lower
         self.context = context_of(lower)
 
     def _take_place(self, lower, unread):
@@ -128,6 +132,17 @@ class TLSConnection(Source):
     def data_received(self, data):
         """Ciphertext has come."""
         self.engine.receive(data)
+        self.go_on()
+
+    def _take(self, receiver):
+        """`data_received`, out of the loop's buffer, which is filled again as soon as this returns."""
+        self.engine.receive_from(receiver)
+        try:
+            self.go_on()
+        finally:
+            self.engine.settle()
+
+    def go_on(self):
         if self.state == OPEN:
             self.read_on()
         elif self.state == HANDSHAKE:
@@ -142,8 +157,8 @@ class TLSConnection(Source):
         self.eof = True
         if self.state == HANDSHAKE:
             self.fail(ConnectionResetError("the peer has ended the connection during the TLS handshake"), "")
-        elif self.state == OPEN and not self.paused:
-            self.end_of_stream()
+        elif self.state == OPEN:
+            self.read_on()  # what a pause has held back goes first
         return self.state < SHUTDOWN
 
     def pause_writing(self):
@@ -234,13 +249,14 @@ class TLSConnection(Source):
             self.send_output()  # the answer to a key update
             if self.stuck:
                 self.progress()
+                self.settle(None)
             if self.eof and not self.paused:
                 self.end_of_stream()
 
     def read(self):
         """Deliver bytes; False if there are none."""
         try:
-            data = self.engine.read(self.receiver)
+            data = self.engine.read(MOST)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as exc:
@@ -342,7 +358,7 @@ class TLSConnection(Source):
         """Encrypt while the transport below has room."""
         while self.queue.size and not self.suspended and self.state != LOST:
             try:
-                count = self.engine.write(self.queue.front(TLS_RECORD))
+                count = self.engine.write(self.queue.front(CHUNK))
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as exc:
@@ -352,7 +368,8 @@ class TLSConnection(Source):
             if self.stuck:
                 return 0
             self.queue.drop(count)
-            self.send_output()
+            if self.stream is None or not self.stream.offer(self.engine):
+                self.send_output()
 
     def send_output(self):
         output = self.engine.output()
@@ -387,8 +404,7 @@ class TLSConnection(Source):
                 done = True
             self.send_output()
         if done:
-            self.cancel_timer()
-            self.lower.close()
+            self.lower.close()  # which still sends, and has until the timeout to do it
         elif first:
             self.lower.resume_reading()
 

@@ -1,5 +1,6 @@
 cimport cython
 
+from epoque.kernel cimport tls
 from epoque.transports.base cimport BaseTransport
 from epoque.transports.flow cimport FlowControl
 from epoque.transports.sendqueue cimport SendQueue
@@ -32,5 +33,7 @@ cdef class WritingTransport(BaseTransport):
 
 cdef class ByteTransport(WritingTransport):
     cdef SendQueue queue
+
+    cdef bint offer(self, tls.Engine engine) except -1
 
     cdef int write_failed(self, object exc) except -1

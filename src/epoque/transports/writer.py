@@ -32,6 +32,8 @@ class WritingTransport(BaseTransport):
     def close(self):
         """Stop reading, send what was written, then end. Closing twice is harmless."""
         if self.closing:
+            if self.lost:
+                self.interest = 0  # it broke by itself, but now nothing is to be read any more
             return
         self.closing = True
         if self.interest & READ:
@@ -91,6 +93,10 @@ class WritingTransport(BaseTransport):
             self.flush()
         self.settle()
 
+    def before_fork(self):
+        if self.sendable():
+            self.flush_now()
+
     def hasten(self):
         """Nothing more will be written: what is queued need not wait."""
         if self.unsent() == 0:
@@ -115,11 +121,14 @@ class WritingTransport(BaseTransport):
 
     def settle(self):
         """After the loop's own flush: resume the protocol's writing, and end what was to end when all is sent."""
-        self.drained()
-        self.finish()
+        try:
+            if self.flow.paused:
+                self.drained()
+        finally:
+            self.finish()
 
     def drained(self):
-        if self.flow.paused and self.lost == 0:
+        if self.lost == 0:
             self.flow.drained(self.unsent(), self, self.protocol, self.loop, self.context)
 
     def finish(self):
@@ -193,7 +202,7 @@ class ByteTransport(WritingTransport):
 
     def flush(self):
         try:
-            self.queue.send(self.fd)
+            self.queue.send(self.number())
         except OSError as exc:
             self.write_failed(exc)
             return 0
@@ -206,9 +215,20 @@ class ByteTransport(WritingTransport):
             self.interest &= ~WRITE
             self.watch()
 
+    def offer(self, engine):
+        """Send the output of a TLS engine past the queue; False if something is left, which must be written."""
+        if self.queue.size or self.lost or self.interest & WRITE:
+            return False
+        try:
+            return engine.send(self.number())
+        except OSError as exc:
+            engine.output()
+            self.write_failed(exc)
+            return True
+
     def send_last(self):
         try:
-            self.queue.send(self.fd)
+            self.queue.send(self.number())
         except OSError as exc:
             self.note(exc, "Fatal write error on aborted transport")
 

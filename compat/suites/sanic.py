@@ -1,0 +1,25 @@
+"""sanic's suite. uvloop, which sanic installs and prefers, is taken out of its environment again."""
+
+from __future__ import annotations
+
+from .project import Project
+
+SUITE = Project(
+    name="sanic",
+    version="25.12.1",
+    requirements=(
+        "aioquic",
+        "beautifulsoup4",
+        "chardet<4",
+        "cryptography",
+        "docutils",
+        "pygments",
+        "pytest-benchmark",
+        "sanic-testing>=23.6.0",
+        "uvicorn",
+    ),
+    unwanted=("uvloop",),
+    hidden=("sanic",),
+    arguments=("--ignore=tests/benchmark", "--ignore=tests/performance"),
+    serial=True,
+)
