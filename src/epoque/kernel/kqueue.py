@@ -73,11 +73,11 @@ class Poller:
         try:
             self._kqueue.control(_difference(fd, generation, before, after, mode), 0, 0)
         except OSError as exc:
-            if before == 0 and exc.errno != errno.EPIPE:  # what there is of it
-                with contextlib.suppress(OSError):
+            if before == 0 and exc.errno != errno.EPIPE:
+                with contextlib.suppress(OSError):  # what there is of it
                     self._kqueue.control(_difference(fd, generation, after, 0, mode), 0, 0)
-            if exc.errno in _UNWATCHABLE:
-                raise OSError(errno.EPERM, os.strerror(errno.EPERM)) from exc
+                if exc.errno in _UNWATCHABLE:
+                    raise OSError(errno.EPERM, os.strerror(errno.EPERM)) from exc
             raise
 
     def collect(self, fd, generation, before, after, mode):
