@@ -153,8 +153,8 @@ cdef class Poller:
         if before == 0 and failure != EPIPE:
             count = _difference(changes, fd, generation, after, 0, mode)  # what there is of it
             epoque_kevent(self._fd, changes, count, NULL, 0, 0)
-            if failure == EINVAL or failure == ENODEV or failure == EOPNOTSUPP:
-                failure = EPERM
+        if failure == EINVAL or failure == ENODEV or failure == EOPNOTSUPP:
+            failure = EOPNOTSUPP if before else EPERM
         raise OSError(failure, os.strerror(failure))
 
     cdef int collect(self, int fd, unsigned int generation, int before, int after, int mode) except -1:
