@@ -18,6 +18,7 @@ try:
 except ImportError:  # an interpreter built without OpenSSL: nothing here is called
     ssl = None
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.object cimport PyObject
@@ -80,8 +81,7 @@ cdef bint _linked = _link()
 
 
 # OpenSSL's connection inside the ssl module's, or NULL if it is not where it is expected.
-cdef SSL *_inside(object ssl_object):
-    inner = getattr(ssl_object, "_sslobj", None)
+cdef SSL *_inside(object inner):
     if not _linked or type(inner) is not _ssl._SSLSocket:
         return NULL
     context = inner.context
@@ -106,6 +106,7 @@ cdef object _error(int code):
     return exc
 
 
+@cython.no_gc_clear  # as long as it can be called, _ssl must stay; whoever has an engine breaks the cycle
 cdef class Engine:
     """Both directions of one TLS connection."""
 
@@ -113,9 +114,10 @@ cdef class Engine:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname)
+        self._inner = getattr(self.ssl_object, "_sslobj", None)
         self._held = None
         self._end = None
-        self._ssl = _inside(self.ssl_object)
+        self._ssl = _inside(self._inner)
         if self._ssl != NULL:
             self._memory = tls_memory_attach(self._ssl)
             if self._memory == NULL:

@@ -16,6 +16,7 @@ cdef int LOST
 cdef Py_ssize_t AT_ONCE
 cdef Py_ssize_t CHUNK
 cdef Py_ssize_t MOST
+cdef Py_ssize_t MOST_UNREAD
 cdef tuple STATES
 
 
@@ -45,6 +46,7 @@ cdef class TLSConnection(Source):
     cdef bint notified  # the peer's close_notify has come
     cdef int dropped  # writes after the end
     cdef Py_ssize_t pending  # bytes that were to be sent when the shutdown's timer was set
+    cdef Py_ssize_t unread  # bytes of answers that were sent while the transport below had no room
     cdef object __weakref__
 
     cpdef int _take(self, sockets.Receiver receiver) except -1
@@ -65,6 +67,7 @@ cdef class TLSConnection(Source):
     @cython.locals(count=Py_ssize_t)
     cdef int pump(self) except -1
     cdef int send_output(self) except -1
+    cdef int answer(self) except -1
     @cython.locals(first=bint, done=bint)
     cdef int say_goodbye(self) except -1
     cdef int shut_down(self) except -1

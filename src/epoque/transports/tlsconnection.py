@@ -26,6 +26,7 @@ __all__ = ["TLSConnection"]
 MOST = 256 * 1024  # bytes of one delivery
 CHUNK = 64 * 1024  # bytes encrypted between two looks at whether the transport below has room
 AT_ONCE = 64 * 1024  # bytes of plaintext; more is not kept until the end of the turn
+MOST_UNREAD = 64 * 1024  # bytes of answers to key updates that may wait where there is no room for more
 
 # What comes next.
 HANDSHAKE = 0
@@ -66,6 +67,7 @@ class TLSConnection(Source):
         "suspended",
         "timer",
         "told",
+        "unread",
         "waiter",
     )
 
@@ -96,6 +98,7 @@ class TLSConnection(Source):
         self.notified = False
         self.dropped = 0
         self.pending = 0
+        self.unread = 0
 
     # The protocol of the transport below.
 
@@ -168,6 +171,7 @@ class TLSConnection(Source):
     def resume_writing(self):
         """The transport below has room again."""
         self.suspended = False
+        self.unread = 0
         self.progress()
         self.settle(None)
 
@@ -246,7 +250,7 @@ class TLSConnection(Source):
             self.loop.schedule(self._read_on, (), self.context)
             raise
         if self.state == OPEN:
-            self.send_output()  # the answer to a key update
+            self.answer()
             if self.stuck:
                 self.progress()
                 self.settle(None)
@@ -347,8 +351,14 @@ class TLSConnection(Source):
         """Send what can be sent, and go on to the shutdown if that was all."""
         if self.state == OPEN or self.state == CLOSING:
             self.pump()
-            if self.state == CLOSING and self.queue.size == 0:
+            if self.state != CLOSING:
+                return 0
+            if self.queue.size == 0:
                 self.say_goodbye()
+            elif self.stuck:
+                self.lower.resume_reading()
+            else:
+                self.lower.pause_reading()  # until all is sent
 
     def settle(self, context):
         if self.flow.paused and self.state != LOST:
@@ -376,6 +386,16 @@ class TLSConnection(Source):
         if output:
             self.lower.write(output)
 
+    def answer(self):
+        """Send what reading has caused, answers to key updates; a peer that asks for them and reads nothing must go."""
+        output = self.engine.output()
+        if output:
+            self.lower.write(output)
+            if self.suspended:
+                self.unread += len(output)
+                if self.unread > MOST_UNREAD:
+                    self.fail(ConnectionAbortedError("the peer asks for new keys and does not read the answers"), "")
+
     # The end.
 
     def shut_down(self):
@@ -388,8 +408,6 @@ class TLSConnection(Source):
         self.closing = True
         self.state = CLOSING
         self.await_shutdown()
-        if not self.stuck and not self.paused:
-            self.lower.pause_reading()  # until all is sent
         self.progress()
 
     def say_goodbye(self):
@@ -402,6 +420,11 @@ class TLSConnection(Source):
                 done = self.engine.unwrap() or self.eof
             except OSError:
                 done = True
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as exc:  # out of a callback of the ssl module's
+                self.fail(exc, "Fatal error on SSL protocol")
+                return 0
             self.send_output()
         if done:
             self.lower.close()  # which still sends, and has until the timeout to do it
