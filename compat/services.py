@@ -18,7 +18,8 @@ START_LIMIT = 30.0  # seconds
 POSTGRESQL = Path("/usr/lib/postgresql")  # VERSION/bin, in Debian
 PROGRAMS = ("pg_basebackup", "pg_ctl", "pg_resetwal", "postgres")
 
-# PostgreSQL refuses to run as root. What root has made in a data folder belongs to the server's user before each start.
+# PostgreSQL refuses to run as root. What root has made in a data folder belongs to the server's user before each start;
+# the certificates of the suite are where that user may not look.
 WRAPPER = """\
 #!/bin/sh
 data=
@@ -27,7 +28,8 @@ for argument; do
     if [ "$argument" = -D ]; then data=next; fi
 done
 if [ -d "$data" ]; then chown -R postgres "$data"; fi
-exec setpriv --reuid=postgres --regid=postgres --clear-groups {program} "$@"
+exec setpriv --reuid=postgres --regid=postgres --clear-groups \
+    --inh-caps=+dac_read_search --ambient-caps=+dac_read_search {program} "$@"
 """
 
 

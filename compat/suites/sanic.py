@@ -15,11 +15,11 @@ SUITE = Project(
         "docutils",
         "pygments",
         "pytest-benchmark",
+        "pytest-sanic",
         "sanic-testing>=23.6.0",
-        "uvicorn",
+        "uvicorn<0.31",
     ),
     unwanted=("uvloop",),
     hidden=("sanic",),
     arguments=("--ignore=tests/benchmark", "--ignore=tests/performance"),
-    serial=True,
 )

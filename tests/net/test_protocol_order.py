@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import time
 
 import pytest
 
 from tests.net.peers import (
     BufferedRecorder,
+    DatagramRecorder,
     Echo,
     Recorder,
+    datagram_pair,
     overriding,
     pattern,
     recv_all,
@@ -53,6 +57,60 @@ async def test_what_the_peer_sent_before_connection_made_is_delivered_after_it(l
     assert await protocol.lost() is None
     assert protocol.story == ["made", "data", "eof", "lost"]
     assert protocol.data == b"early"
+
+
+def slow_to_begin(base, log):
+    """Data are there, and the loop would look for them, before anybody but the protocol knows of the connection."""
+
+    def connection_made(self, transport):
+        base.connection_made(self, transport)
+        time.sleep(0.001)
+
+    def tell(name):
+        return lambda self, *args: (log.append(name), getattr(base, name)(self, *args))
+
+    names = ("data_received", "buffer_updated", "datagram_received")
+    told = {name: tell(name) for name in names if hasattr(base, name)}
+    return type("Slow" + base.__name__, (base,), {"connection_made": connection_made, **told})
+
+
+@both_kinds
+@both_protocols
+async def test_who_waited_for_the_connection_runs_before_its_data_come(loop, kind, protocol_class):
+    near, far = tcp_pair() if kind == "tcp" else unix_pair()
+    log = []
+    with far:
+        far.send(b"early")
+        transport, protocol = await loop.create_connection(slow_to_begin(protocol_class, log), sock=near)
+        assert log == []
+        await protocol.receives(5)
+        assert len(log) == 1
+        transport.abort()
+        await protocol.lost()
+
+
+async def test_who_waited_for_a_datagram_endpoint_runs_before_its_datagrams_come(loop):
+    near, far = datagram_pair()
+    log = []
+    with far:
+        far.send(b"early")
+        transport, protocol = await loop.create_datagram_endpoint(slow_to_begin(DatagramRecorder, log), sock=near)
+        assert log == []
+        await protocol.gets(1)
+        transport.abort()
+
+
+async def test_who_waited_for_a_pipe_runs_before_its_data_come(loop):
+    reader, writer = os.pipe()
+    os.write(writer, b"early")
+    log = []
+    with open(writer, "wb"):
+        pipe = open(reader, "rb", 0)
+        transport, protocol = await loop.connect_read_pipe(slow_to_begin(Recorder, log), pipe)
+        assert log == []
+        await protocol.receives(5)
+        transport.close()
+        await protocol.lost()
 
 
 @both_protocols

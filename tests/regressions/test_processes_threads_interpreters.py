@@ -81,6 +81,46 @@ def test_what_was_written_before_a_fork_in_the_same_turn_is_sent_once(end):
     checked_script(code)
 
 
+def test_what_was_written_over_tls_before_a_fork_in_the_same_turn_is_sent_once():
+    """Sent twice, the second copy would break the connection."""
+    code = """
+    from tests.net.peers import Recorder, tls_contexts
+    near, far = socket.socketpair()
+    server, client = tls_contexts()
+    loop = new_loop()
+    parent = os.getpid()
+
+    async def connect():
+        return await asyncio.gather(
+            loop.create_connection(asyncio.Protocol, sock=near, ssl=client, server_hostname="a.test"),
+            loop.connect_accepted_socket(Recorder, far, ssl=server),
+        )
+
+    (transport, _), (_, recorder) = run(loop, connect())
+
+    def write_and_fork():
+        transport.write(b"once")
+        if not os.fork():
+            loop.stop()
+        else:
+            os.wait()
+            loop.stop()
+
+    try:
+        loop.call_soon(write_and_fork)
+        loop.run_forever()
+    finally:
+        if os.getpid() != parent:
+            os._exit(0)
+    transport.close()
+    run(loop, recorder.lost())
+    assert recorder.story == ["made", "data", "eof", "lost"], recorder.story
+    assert recorder.data == b"once", recorder.data
+    os._exit(0)
+    """
+    checked_script(code)
+
+
 def test_processes_that_share_a_listener_serve_every_client(loop):
     code = """
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)

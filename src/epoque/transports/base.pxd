@@ -29,6 +29,7 @@ cdef class BaseTransport(Source):
 
     cdef int take_over(self, int fd) except -1
     cdef int number(self) except -2
+    cdef bint still_ours(self) except -1
     cdef int watch(self) except -1
     cdef object get_socket(self)
     cdef str state(self)
@@ -42,6 +43,7 @@ cdef class BaseTransport(Source):
     @cython.locals(fd=int, owned=bint)
     cdef int release(self) except -1
     cdef int read_on(self) except -1
+    cdef bint want_data(self) except -1
     cdef bint receive(self) except -1
     cdef int drop_output(self) except -1
 

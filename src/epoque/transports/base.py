@@ -81,6 +81,14 @@ class BaseTransport(Source):
         """The descriptor for a system call; -1 when it was closed by whoever lent it: then it may be anybody's."""
         return self.fd if self.lent is None else self.lent.fileno()
 
+    def still_ours(self):
+        """Is the descriptor the one that was lent? If not, that is the end."""
+        if self.number() == self.fd:
+            return True
+        self.loop.selector.remove(self)
+        self.on_lost()
+        return False
+
     def watch(self):
         """Have `on_ready` called for what is of interest."""
         self.loop.selector.update(self)
@@ -167,19 +175,28 @@ class BaseTransport(Source):
         if self.closing or not self.paused:
             return
         self.paused = False
-        self.read_on()
+        if self.still_ours():
+            self.read_on()
         if self.loop.debug:
             debug.logger.debug("%r resumes reading", self)
 
     # The beginning.
 
     def _start(self, waiter):
-        """Begin: connection_made, then reading, then whoever waits."""
+        """Begin: connection_made, then whoever waits, then events: he may have to prepare for them."""
         try:
             self.begin()
         finally:
-            if waiter is not None and not waiter.done():
-                waiter.set_result(None)
+            self.start()
+            if waiter is None:
+                self.watch()
+            else:
+                if not waiter.done():
+                    waiter.set_result(None)
+                self.loop.schedule(self._call_watch, (), self.loop.context)
+
+    def _call_watch(self):
+        self.watch()
 
     def begin(self):
         try:
@@ -188,13 +205,16 @@ class BaseTransport(Source):
             raise
         except BaseException as exc:
             self.blame(exc, "connection_made")
-        finally:
-            self.start()
 
     def start(self):
-        """The protocol knows the transport."""
+        """The protocol knows the transport; `watch` makes it effective."""
         self.started = True
-        self.read_on()
+        self.want_data()
+
+    def read_on(self):
+        """Watch for data, if they are wanted."""
+        if self.want_data():
+            self.watch()
 
     # The end.
 
@@ -314,7 +334,7 @@ class BaseTransport(Source):
 
     @property
     def _sock_fd(self):
-        return self.fd
+        return self.number()
 
     @property
     def _paused(self):
@@ -330,8 +350,8 @@ class BaseTransport(Source):
 
     # What a kind of transport supplies.
 
-    def read_on(self):
-        """Watch for data, if they are wanted."""
+    def want_data(self):
+        """Be interested in data, if they are wanted; whether they are."""
         raise NotImplementedError
 
     def receive(self):

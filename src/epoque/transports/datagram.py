@@ -88,15 +88,16 @@ class DatagramTransport(WritingTransport):
     def read_on(self):
         if self.delivered < len(self.arrived):
             self.loop.schedule(self._deliver, (), self.loop.context)
+        WritingTransport.read_on(self)
+
+    def want_data(self):
         if self.started and not self.paused and not self.closing and not self.ended:
             self.interest |= READ
-            self.loop.selector.update(self)
+            return True
+        return False
 
     def begin(self):
-        try:
-            self.tell("connection_made", (self,))
-        finally:
-            self.start()
+        self.tell("connection_made", (self,))
 
     def on_ready(self, mask):
         if mask & READ and self.interest & READ:
@@ -373,7 +374,7 @@ class DatagramTransport(WritingTransport):
 def opened(loop, sock, protocol, remote, waiter):
     """A transport over a non-blocking datagram `socket.socket`, which it takes over.
 
-    The protocol hears of it from the ready queue; then reading starts, then `waiter` gets its result. If this raises,
+    The protocol hears of it from the ready queue; then `waiter` gets its result, then reading starts. If this raises,
     the socket is still the caller's.
     """
     transport = DatagramTransport(loop, sock, protocol, remote, interp.copy_context())

@@ -207,10 +207,11 @@ class ReadPipeTransport(BaseTransport):
         if not self.closing:
             self.lose(None)
 
-    def read_on(self):
+    def want_data(self):
         if self.started and not self.paused and not self.closing:
             self.interest = READ
-            self.watch()
+            return True
+        return False
 
     def on_ready(self, mask):
         if self.interest & READ:
@@ -354,7 +355,6 @@ class WritePipeTransport(ByteTransport):
     def start(self):
         if self.lost == 0 and self.descriptor.is_pipe_or_socket():
             self.interest |= HANGUP
-            self.watch()
 
     def on_ready(self, mask):
         if mask & HANGUP and self.interest & HANGUP:

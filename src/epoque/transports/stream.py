@@ -79,10 +79,11 @@ class StreamTransport(ByteTransport):
 
     # Reading.
 
-    def read_on(self):
+    def want_data(self):
         if self.started and not self.paused and not self.closing and not self.eof_received and not self.sending:
             self.interest |= READ
-            self.loop.selector.update(self)
+            return True
+        return False
 
     def on_ready(self, mask):
         if mask & READ and self.interest & READ:
@@ -339,7 +340,7 @@ class StreamTransport(ByteTransport):
 def connected(loop, sock, protocol, waiter=None, extra=None, server=None, context=None, lent=False):
     """A transport over a connected, non-blocking `socket.socket`, which it takes over; `lent` if others still have it.
 
-    The protocol hears of it from the ready queue; then reading starts, then `waiter` gets its result. If this raises,
+    The protocol hears of it from the ready queue; then `waiter` gets its result, then reading starts. If this raises,
     the socket is still the caller's.
     """
     transport = StreamTransport(
@@ -372,5 +373,9 @@ def accepted(loop, fd, listener, peername, sockname, protocol, server, context):
     transport.proto = listener.proto
     transport.peername = peername
     transport.sockname = sockname
-    transport.begin()
+    try:
+        transport.begin()
+    finally:
+        transport.start()
+        transport.watch()
     return transport
