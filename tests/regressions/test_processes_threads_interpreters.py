@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from tests.core.idle import SPIN, cpu_share, sent_when_idle
-from tests.loops import checked_script, exit_code, forked, run
+from tests.loops import checked_script, exit_code, forked, on_library, run
 from tests.net.peers import LIMIT, nonblocking_pair, recv_exactly, settle, waiting
 
 
@@ -151,6 +151,7 @@ def test_processes_that_share_a_listener_serve_every_client(loop):
     checked_script(code)
 
 
+@pytest.mark.skipif(on_library, reason="a sub-interpreter takes the interpreted form, and Python has no kqueue here")
 @pytest.mark.parametrize("isolated", [True, False])
 def test_a_loop_runs_in_a_sub_interpreter_and_in_the_main_one_afterwards(isolated):
     """Compiled, the modules can be loaded by one interpreter only; the others have to do with the sources."""
