@@ -105,7 +105,7 @@ async def test_who_waited_for_a_pipe_runs_before_its_data_come(loop):
     os.write(writer, b"early")
     log = []
     with open(writer, "wb"):
-        pipe = open(reader, "rb", 0)
+        pipe = os.fdopen(reader, "rb", 0)
         transport, protocol = await loop.connect_read_pipe(slow_to_begin(Recorder, log), pipe)
         assert log == []
         await protocol.receives(5)
