@@ -4,8 +4,7 @@ The rules are those of kqueue_model.py. Filters: EVFILT_READ and EVFILT_WRITE wi
 The queue's descriptor is an epoll instance and may be watched itself. All else is kept in memory by its number, so that
 close(2) leaves nothing behind. Called with the GIL held, except while it waits.
 
-Not as there: a child process inherits the queue; a descriptor that is closed while a duplicate lives may go on to end
-waits early; a signal handler installed after EV_ADD hides the signal. */
+Not as there: a child process inherits the queue; a signal handler installed after EV_ADD hides the signal. */
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -116,6 +115,26 @@ static int set_epoll(int kq, struct watched *file, int fd) {
     return errno == EPERM ? ENODEV : errno;
 }
 
+/* epoll goes on to report a descriptor that was closed while a duplicate lives, and nobody can name it any more. */
+static void exorcise(int kq, struct queue *queue) {
+    struct epoll_event event = {0, {.fd = -1}};
+    int fd, fresh = epoll_create1(EPOLL_CLOEXEC);
+    if (fresh < 0) return;
+    epoll_ctl(fresh, EPOLL_CTL_ADD, always_readable, &event);
+    dup3(fresh, kq, O_CLOEXEC);
+    close(fresh);
+    for (fd = 0; fd < MOST; fd++) {
+        struct watched *file = &queue->files[fd];
+        if (!file->knotes[0].flags && !file->knotes[1].flags) continue;
+        if (is_same(file, fd)) {
+            set_epoll(kq, file, fd);
+        } else {
+            queue->mixed -= is_mixed(file);
+            memset(file, 0, sizeof *file);
+        }
+    }
+}
+
 static int change_file(int kq, struct queue *queue, const struct kevent *change) {
     int fd = (int)change->ident, writing = change->filter == EVFILT_WRITE, failure;
     struct watched *file;
@@ -128,6 +147,7 @@ static int change_file(int kq, struct queue *queue, const struct kevent *change)
         (!is_same(file, fd) || (epoll_ctl(kq, EPOLL_CTL_MOD, fd, &none) < 0 && errno == ENOENT))) {
         queue->mixed -= is_mixed(file);
         memset(file, 0, sizeof *file); /* it was closed */
+        exorcise(kq, queue);
     }
     if (!file->knotes[writing].flags && !(change->flags & EV_ADD)) {
         set_epoll(kq, file, fd);
@@ -209,7 +229,7 @@ int kevent(int kq, const struct kevent *changes, int changed, struct kevent *eve
     struct queue *queue = kq >= 0 && kq < MOST ? queues[kq] : NULL;
     struct epoll_event batch[BATCH];
     const struct timespec now = {0, 0};
-    int index, found, failure, count = 0;
+    int index, found, failure, ghosts = 0, count = 0;
     if (!queue || fcntl(kq, F_GETFD) < 0) return errno = EBADF, -1;
     for (index = 0; index < changed; index++) {
         if (changes[index].filter == EVFILT_SIGNAL)
@@ -233,8 +253,11 @@ int kevent(int kq, const struct kevent *changes, int changed, struct kevent *eve
     for (index = 0; index < found; index++) {
         if (batch[index].data.fd < 0)
             count += report_signals(queue, kq, events + count, room - count);
-        else
+        else if (is_same(&queue->files[batch[index].data.fd], batch[index].data.fd))
             count += report(queue, batch[index].data.fd, batch[index].events, 1, events + count, room - count);
+        else
+            ghosts = 1;
     }
+    if (ghosts) exorcise(kq, queue);
     return count;
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import subprocess
 import sys
 import textwrap
@@ -26,6 +27,7 @@ if LOOP not in ("epoque", "asyncio", "uvloop"):
 is_epoque = LOOP == "epoque"
 is_asyncio = LOOP == "asyncio"
 on_kqueue = is_epoque and os.environ.get("EPOQUE_SELECTOR") == "kqueue"
+on_library = on_kqueue and not hasattr(select, "kqueue")  # compiled over kqueue_lib.c: Python itself has no kqueue
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

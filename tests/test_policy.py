@@ -168,12 +168,18 @@ PYTHON_3_16 = """
 for name in ("set_event_loop_policy", "get_event_loop_policy"):
     delattr(asyncio, name)
     delattr(asyncio.events, name)
+for name in ("AbstractEventLoopPolicy", "DefaultEventLoopPolicy"):
+    vars(asyncio).pop(name, None)
+if "__getattr__" in vars(asyncio):
+    del asyncio.__getattr__
 asyncio.new_event_loop = asyncio.events.new_event_loop = asyncio.SelectorEventLoop
 asyncio.set_event_loop = asyncio.events.set_event_loop = lambda loop: None
 """
 USES = """
 import epoque
 async def running(): return type(asyncio.get_running_loop()) is epoque.EventLoop
+with asyncio.Runner(loop_factory=epoque.new_event_loop) as runner:
+    print(runner.run(running()))
 epoque.install()
 print(asyncio.run(running()), epoque.run(running()))
 with asyncio.Runner() as runner:
@@ -192,7 +198,12 @@ if sys.version_info >= (3, 14):
 @pytest.mark.parametrize("python", PYTHONS)
 def test_install_works_in_silence_while_policies_fade_out(python: str) -> None:
     code = f"import warnings\nwarnings.simplefilter('error')\n{PYTHONS[python]}{USES}"
-    assert checked_script(code).split() == ["True"] * 4
+    assert checked_script(code).split() == ["True"] * 5
+
+
+def test_without_policies_there_is_no_class_of_them() -> None:
+    code = f"{PYTHON_3_16}import epoque\nprint(hasattr(epoque, 'EventLoopPolicy'))"
+    assert checked_script(code) == "False\n"
 
 
 def test_without_epoll_and_kqueue_asyncio_s_loop_runs_with_one_warning() -> None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     compiled: bool
 
 __all__ = ["EventLoop", "EventLoopPolicy", "__version__", "compiled", "install", "new_event_loop", "run"]
+if sys.version_info >= (3, 16):  # asyncio has no policies
+    __all__.remove("EventLoopPolicy")
 __version__ = "0.1.0"
 
 

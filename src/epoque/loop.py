@@ -15,7 +15,7 @@ __all__ = ["EventLoop"]
 
 
 class EventLoop(Reactor, asyncio.AbstractEventLoop):
-    """An event loop over epoll. All of it is asyncio's interface; see the documentation of asyncio's loop."""
+    """An event loop over epoll or kqueue. All of it is asyncio's interface; see the documentation of asyncio's loop."""
 
     # Seconds that a callback may take before debug mode reports it.
     slow_callback_duration = 0.1

@@ -80,7 +80,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        base = asyncio.DefaultEventLoopPolicy
+        base = getattr(asyncio, "DefaultEventLoopPolicy", None)
+    if base is None:
+        raise AttributeError("asyncio has no event loop policies from Python 3.16 on: use epoque.new_event_loop")
     namespace = {
         "__module__": "epoque",
         "__doc__": "asyncio's default policy, except that new loops are epoque's.",

@@ -102,6 +102,29 @@ async def test_a_socket_that_its_owner_closes_does_not_read_what_is_a_strangers(
                 os.close(number)
 
 
+@pytest.mark.parametrize(
+    "kind", ["socket", pytest.param("file", marks=pytest.mark.asyncio_wrong("resume_reading raises EPERM"))]
+)
+async def test_a_paused_transport_whose_socket_its_owner_has_closed_ends_when_it_resumes(loop, kind, tmp_path):
+    near, far = nonblocking_pair()
+    transport, protocol = await loop.create_connection(Recorder, sock=near)
+    number = near.fileno()
+    transport.pause_reading()
+    far.send(b"unread")
+    await settle()
+    stranger, its_peer = nonblocking_pair()
+    with far, stranger, its_peer, open(tmp_path / "file", "wb") as file:
+        near.close()
+        os.dup2(stranger.fileno() if kind == "socket" else file.fileno(), number)
+        its_peer.send(b"for the stranger")
+        transport.resume_reading()
+        assert isinstance(await protocol.lost(), OSError)
+        await settle()
+        assert protocol.log == ["made", "lost"]
+        assert stranger.recv(100) == b"for the stranger"
+        os.close(number)
+
+
 @pytest.mark.asyncio_wrong("it writes to the number")
 async def test_a_pipe_that_its_owner_closes_takes_no_stranger_along(loop):
     read_end, write_end = os.pipe()

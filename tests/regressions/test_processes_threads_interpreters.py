@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from tests.core.idle import SPIN, cpu_share, sent_when_idle
-from tests.loops import checked_script, exit_code, forked, run
+from tests.loops import checked_script, exit_code, forked, on_library, run
 from tests.net.peers import LIMIT, nonblocking_pair, recv_exactly, settle, waiting
 
 
@@ -81,6 +81,46 @@ def test_what_was_written_before_a_fork_in_the_same_turn_is_sent_once(end):
     checked_script(code)
 
 
+def test_what_was_written_over_tls_before_a_fork_in_the_same_turn_is_sent_once():
+    """Sent twice, the second copy would break the connection."""
+    code = """
+    from tests.net.peers import Recorder, tls_contexts
+    near, far = socket.socketpair()
+    server, client = tls_contexts()
+    loop = new_loop()
+    parent = os.getpid()
+
+    async def connect():
+        return await asyncio.gather(
+            loop.create_connection(asyncio.Protocol, sock=near, ssl=client, server_hostname="a.test"),
+            loop.connect_accepted_socket(Recorder, far, ssl=server),
+        )
+
+    (transport, _), (_, recorder) = run(loop, connect())
+
+    def write_and_fork():
+        transport.write(b"once")
+        if not os.fork():
+            loop.stop()
+        else:
+            os.wait()
+            loop.stop()
+
+    try:
+        loop.call_soon(write_and_fork)
+        loop.run_forever()
+    finally:
+        if os.getpid() != parent:
+            os._exit(0)
+    transport.close()
+    run(loop, recorder.lost())
+    assert recorder.story == ["made", "data", "eof", "lost"], recorder.story
+    assert recorder.data == b"once", recorder.data
+    os._exit(0)
+    """
+    checked_script(code)
+
+
 def test_processes_that_share_a_listener_serve_every_client(loop):
     code = """
     listener = socket.create_server(("127.0.0.1", 0), backlog=64)
@@ -111,6 +151,7 @@ def test_processes_that_share_a_listener_serve_every_client(loop):
     checked_script(code)
 
 
+@pytest.mark.skipif(on_library, reason="a sub-interpreter takes the interpreted form, and Python has no kqueue here")
 @pytest.mark.parametrize("isolated", [True, False])
 def test_a_loop_runs_in_a_sub_interpreter_and_in_the_main_one_afterwards(isolated):
     """Compiled, the modules can be loaded by one interpreter only; the others have to do with the sources."""

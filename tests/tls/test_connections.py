@@ -76,6 +76,8 @@ async def test_extra_info(secure):
     assert isinstance(info("ssl_object"), ssl.SSLObject)
     assert isinstance(info("sslcontext"), ssl.SSLContext)
     assert info("sslcontext") is info("ssl_object").context
+    if not hasattr(transport, "_ssl_protocol"):  # aiohttp looks for the one, then for the other
+        assert transport._sslcontext is info("sslcontext")
     assert ("DNS", "localhost") in info("peercert")["subjectAltName"]
     assert info("cipher") == far.ssl.cipher()
     assert info("compression", "default") is None

@@ -140,6 +140,32 @@ async def test_reset(secure, when):
     transport.abort()
 
 
+@pytest.mark.parametrize("size", [100, 30_000_000])
+@pytest.mark.asyncio_wrong("each record of what is left brings a warning")
+async def test_writing_to_who_has_reset(secure, caplog, size):
+    """What could not be sent is not encrypted, and nobody is warned of a write that came before the news."""
+    transport, protocol, far = await secure()
+    reset(far.sock)
+    transport.write(bytes(size))
+    assert isinstance(await protocol.lost(), OSError)
+    assert "socket.send() raised exception" not in caplog.text
+
+
+async def test_reset_under_load(secure):
+    """Data in both directions; the connection ends once, whatever comes first."""
+    for rounds in range(20):
+        transport, protocol, far = await secure()
+        transport.write(bytes(3_000_000))
+        far.ssl.write(bytes(10_000))
+        await far.flush()
+        for _ in range(rounds):
+            transport.write(bytes(100_000))
+            await far.receive(10_000)
+        reset(far.sock)
+        transport.write(b"more")
+        assert isinstance(await protocol.lost(), OSError)
+
+
 async def test_data_before_a_reset_arrive(secure):
     transport, protocol, far = await secure()
     await far.send(pattern(50_000))

@@ -8,7 +8,6 @@ import tracemalloc
 
 import pytest
 
-from tests.loops import is_asyncio
 from tests.net.peers import Recorder, overriding, pattern, settle, started
 from tests.tls.far import DATA, Far
 
@@ -61,10 +60,9 @@ async def test_pieces_of_every_size_stay_in_order(secure, sizes):
     assert await far.receive(len(data)) == data
 
 
+@pytest.mark.asyncio_wrong("the buffer itself is kept")
 async def test_a_buffer_may_be_changed_after_write(secure):
     transport, _, far = await secure()
-    if is_asyncio:
-        pytest.skip("asyncio keeps the buffer itself")
     for data in (bytearray(b"a" * 10), bytearray(b"b" * 300_000)):
         transport.write(data)
         expected = bytes(data)
@@ -72,6 +70,7 @@ async def test_a_buffer_may_be_changed_after_write(secure):
         assert await far.receive(len(expected)) == expected
 
 
+@pytest.mark.asyncio_wrong("it takes whatever is written, and pauses late")
 @pytest.mark.parametrize("size", [0, 1, 100_000, 5_000_000])
 async def test_flow_control_is_told_in_pairs(secure, size):
     transport, protocol, far = await secure()
@@ -99,6 +98,7 @@ async def test_limits(secure):
         transport.set_write_buffer_limits(high=1, low=2)
 
 
+@pytest.mark.asyncio_wrong("it takes whatever is written, and pauses late")
 @pytest.mark.parametrize("callback", ["pause_writing", "resume_writing", "connection_made"])
 @pytest.mark.parametrize("size", [3, 1_000_000])
 async def test_writing_from_a_callback(secure, callback, size):
@@ -184,6 +184,7 @@ async def test_much_is_written_in_bounded_memory(loop, secure, chunk):
     assert peak < 4_000_000
 
 
+@pytest.mark.asyncio_wrong("all of it is encrypted at once")
 async def test_one_large_write_is_not_copied_whole(secure):
     transport, protocol, far = await secure()
     data = bytes(50_000_000)

@@ -171,6 +171,7 @@ async def test_a_callback_that_uses_its_transport(loop, secure, kind, name, acti
         assert [event for event in protocol.story if event in ("made", "data", "eof")] == ["made", "data", "eof"]
 
 
+@pytest.mark.asyncio_wrong("pause_writing comes late or not at all")
 @pytest.mark.parametrize("kind", [Recorder, BufferedRecorder])
 async def test_a_connection_has_one_context(loop, secure, kind):
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="none")
@@ -228,6 +229,7 @@ async def test_get_buffer_returns_nonsense(secure, errors, wrong):
     assert len(errors) == 1
 
 
+@pytest.mark.asyncio_wrong("what does not fit is delivered out of order")
 async def test_a_small_buffer_gets_everything(secure):
     transport, protocol, far = await secure(lambda: BufferedRecorder(7))
     await far.send(pattern(50_000))

@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import gc
 import ssl
+import types
 import weakref
 
 import pytest
 
-from tests.net.peers import BufferedRecorder, Recorder, overriding, pattern, settle
+from tests.net.peers import BufferedRecorder, Recorder, overriding, pattern, settle, turns
 from tests.tls.far import Far, client_context, server_context
 
 Kinds = pytest.mark.parametrize("server", [False, True], ids=["client", "server"])
@@ -251,7 +252,7 @@ async def test_cancelled_after_any_number_of_turns(loop, attach, rounds, server)
 
 @pytest.mark.parametrize("state", ["closing", "lost"])
 @pytest.mark.asyncio_wrong("the handshake of a connection that has ended lasts until its timeout")
-async def test_on_a_transport_that_has_ended(loop, attach, state):
+async def test_on_a_transport_that_was_closed(loop, attach, state):
     transport, protocol, _ = await attach()
     transport.close()
     if state == "lost":
@@ -259,6 +260,53 @@ async def test_on_a_transport_that_has_ended(loop, attach, state):
     assert await loop.start_tls(transport, protocol, client_context(), server_hostname="localhost") is None
     await protocol.lost()
     assert protocol.log == ["made", "lost"]
+
+
+class Cautious(BufferedRecorder):
+    """Takes 100 bytes at a time, and pauses after each delivery."""
+
+    def __init__(self) -> None:
+        super().__init__(100)
+        self._stream_reader = types.SimpleNamespace(_buffer=bytearray())  # as a StreamReaderProtocol has one
+
+    def buffer_updated(self, nbytes: int) -> None:
+        super().buffer_updated(nbytes)
+        self.transport.pause_reading()
+
+
+@pytest.mark.parametrize("part", [100, 1 << 16])
+@pytest.mark.asyncio_wrong("what the reader holds stays there, and the handshake hangs")
+async def test_what_comes_behind_the_handshake_is_kept_while_paused(loop, attach, part):
+    """The loop's one buffer serves other connections meanwhile."""
+    _, bystander, other = await attach()
+    transport, protocol, peer = await attach(Cautious)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = client_context().wrap_bio(incoming, outgoing, False, "localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    hello = outgoing.read()
+    protocol._stream_reader._buffer += hello[:part]
+    upgrading = asyncio.ensure_future(loop.start_tls(transport, protocol, server_context(), server_side=True))
+    await turns(2)  # it has begun
+    protocol.transport = transport.get_protocol()  # what start_tls will return
+    peer.sendall(hello[part:])
+    peer.setblocking(False)
+    incoming.write(await loop.sock_recv(peer, 1 << 16))
+    tls.do_handshake()
+    for start in range(0, 5000, 500):  # records, of which OpenSSL sees one at a time
+        tls.write(pattern(5000)[start : start + 500])
+    await loop.sock_sendall(peer, outgoing.read())
+    secured = await upgrading
+    while len(protocol.data) < 5000 and "lost" not in protocol.log:
+        other.sendall(bytes(50_000))
+        await bystander.receives(50_000)
+        bystander.data.clear()
+        before = len(protocol.data)
+        secured.resume_reading()
+        await protocol.until(lambda before=before: len(protocol.data) > before or "lost" in protocol.log)
+    assert protocol.data == pattern(5000)
+    secured.abort()
+    await protocol.lost()
 
 
 @pytest.mark.asyncio_wrong("the handshake of a stream that has ended lasts until its timeout")

@@ -29,6 +29,7 @@ class Both:
         return inner, near, far
 
 
+@pytest.mark.asyncio_wrong("connection_lost gets an SSLError")
 @pytest.mark.parametrize("kind", [Echo, BufferedRecorder])
 async def test_in_and_out(loop, serve, kind):
     served = await serve(kind, ssl=server_context())
@@ -57,6 +58,7 @@ async def test_bulk_both_ways(loop, serve):
     assert near.data[SIZE:] == b"last words"
 
 
+@pytest.mark.asyncio_wrong("it takes whatever is written, and pauses late")
 async def test_paused_below(loop, serve):
     served = await serve(Recorder, ssl=server_context())
     inner, near, far = await Both(loop, served).upgrade()
@@ -104,6 +106,7 @@ async def test_either_layer_ends_it(loop, serve, layer, how):
     assert outer.is_closing()
 
 
+@pytest.mark.asyncio_wrong("connection_lost fails with an AttributeError")
 async def test_the_inner_handshake_fails(loop, serve):
     served = await serve(ssl=server_context())
     transport, near = await loop.create_connection(

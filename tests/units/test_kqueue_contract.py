@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
-import epoque
 from tests.units import kqueues, test_epoll_descriptors, test_epoll_events, test_epoll_waits
 
 pytestmark = pytest.mark.epoque_only("looks at epoque's own selector")
@@ -43,8 +40,6 @@ SHARED = {
 }
 for module, names in SHARED.items():
     globals().update({f"test_{name}": getattr(module, f"test_{name}") for name in names})
-if epoque.compiled and sys.platform == "linux":  # over a library, which cannot know what was closed
-    del globals()["test_a_number_given_out_again_while_a_duplicate_of_the_old_file_lives_does_not_get_its_events"]
 
 interrupt = test_epoll_waits.interrupt
 

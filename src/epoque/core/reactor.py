@@ -250,7 +250,7 @@ class Reactor(Scheduler):
 
     def _about_to_fork(self):
         if self.turning and self.thread == interp.thread_ident():
-            for source in list(self.ending):
+            for source in self.ending:  # TLS adds the transport below itself
                 source.before_fork()
 
     def _forked(self):

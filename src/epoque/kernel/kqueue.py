@@ -7,7 +7,7 @@ carries a generation in `udata`. A knote goes when its descriptor is closed, wha
   told about for ever.
 - EVFILT_WRITE on a pipe whose reader has gone is refused with EPIPE (FreeBSD: pipe_kqfilter).
 - A descriptor that kqueue cannot watch is refused with EINVAL, ENODEV or EOPNOTSUPP, by system; here that is EPERM, as
-  epoll calls it.
+  epoll calls it, and EOPNOTSUPP if it is watched in the other direction.
 - A change of what is registered already goes with EV_ENABLE for what stays: ENOENT says that the number is not the
   descriptor that it was.
 """
@@ -73,11 +73,12 @@ class Poller:
         try:
             self._kqueue.control(_difference(fd, generation, before, after, mode), 0, 0)
         except OSError as exc:
-            if before == 0 and exc.errno != errno.EPIPE:  # what there is of it
-                with contextlib.suppress(OSError):
+            if before == 0 and exc.errno != errno.EPIPE:
+                with contextlib.suppress(OSError):  # what there is of it
                     self._kqueue.control(_difference(fd, generation, after, 0, mode), 0, 0)
             if exc.errno in _UNWATCHABLE:
-                raise OSError(errno.EPERM, os.strerror(errno.EPERM)) from exc
+                code = errno.EOPNOTSUPP if before else errno.EPERM
+                raise OSError(code, os.strerror(code)) from exc
             raise
 
     def collect(self, fd, generation, before, after, mode):

@@ -150,11 +150,11 @@ cdef class Poller:
         if epoque_kevent(self._fd, changes, count, NULL, 0, 0) >= 0:
             return 0
         failure = errno
-        if before == 0 and failure != EPIPE:  # what there is of it
-            count = _difference(changes, fd, generation, after, 0, mode)
+        if before == 0 and failure != EPIPE:
+            count = _difference(changes, fd, generation, after, 0, mode)  # what there is of it
             epoque_kevent(self._fd, changes, count, NULL, 0, 0)
         if failure == EINVAL or failure == ENODEV or failure == EOPNOTSUPP:
-            failure = EPERM
+            failure = EOPNOTSUPP if before else EPERM
         raise OSError(failure, os.strerror(failure))
 
     cdef int collect(self, int fd, unsigned int generation, int before, int after, int mode) except -1:

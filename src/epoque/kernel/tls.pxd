@@ -29,9 +29,9 @@ cdef extern from * nogil:
 
 cdef class Engine:
     cdef readonly object ssl_object  # ssl.SSLObject
+    cdef object _inner  # _ssl._SSLSocket, which owns _ssl; ssl_object might let it go
     cdef object _incoming  # ssl.MemoryBIO: ciphertext that has come; None if OpenSSL reads from _memory
     cdef object _outgoing  # ssl.MemoryBIO: ciphertext to be sent; None likewise
-    cdef object _inner  # _ssl._SSLSocket, which owns _ssl; ssl_object might let it go
     cdef SSL *_ssl  # OpenSSL's own, below ssl_object; NULL if only the ssl module may touch it
     cdef TLSMemory *_memory  # below _ssl, NULL likewise
     cdef bytes _held  # what _memory points into, unless that is a receiver's; or None

@@ -111,12 +111,13 @@ cdef class Engine:
     """Both directions of one TLS connection."""
 
     def __init__(self, context, server_side, server_hostname):
+        _let_go(self)  # of what an earlier call has made
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname)
-        self._inner = getattr(self.ssl_object, "_sslobj", None)
         self._held = None
         self._end = None
+        self._inner = getattr(self.ssl_object, "_sslobj", None)
         self._ssl = _inside(self._inner)
         if self._ssl != NULL:
             self._memory = tls_memory_attach(self._ssl)
@@ -126,9 +127,7 @@ cdef class Engine:
             self._incoming = self._outgoing = None
 
     def __dealloc__(self):
-        if self._memory != NULL:
-            self._memory.left = 0  # what it was to be read from may be gone before OpenSSL's connection is
-            tls_memory_release(self._memory)
+        _let_go(self)
 
     cdef int receive(self, bytes data) except -1:
         """Take ciphertext, to be looked at by the calls below."""
@@ -145,6 +144,7 @@ cdef class Engine:
         if self._ssl == NULL or self._memory.left:
             self.receive(receiver.get())
         else:
+            self._held = None
             self._memory.next = receiver._buffer
             self._memory.left = receiver._filled
         return 0
@@ -253,6 +253,16 @@ cdef class Engine:
                 return False
             tls_memory_forget(self._memory)
         return True
+
+
+# OpenSSL's connection may live on, and what it was to read be gone.
+cdef void _let_go(Engine engine) noexcept:
+    cdef TLSMemory *memory = engine._memory
+    engine._ssl = NULL
+    engine._memory = NULL
+    if memory != NULL:
+        memory.left = 0
+        tls_memory_release(memory)
 
 
 # OpenSSL is to read from `data` next, which is kept as long.

@@ -60,10 +60,12 @@ class KqueueSelector(Selector):
         return self.poller.mask(index)
 
     def arm(self, source):
-        if source.armed and source.owned and source.armed != source.interest:
+        if source.armed == 0:
+            self.lagging.pop(source.fd, None)  # of an earlier owner of the number
+        elif source.owned and source.armed != source.interest:
             self.lagging.setdefault(source.fd, source.armed)
             return 0
-        armed = self.lagging.pop(source.fd, source.armed)  # or what an earlier owner has left: ENOENT tells
+        armed = self.lagging.pop(source.fd, source.armed)
         try:
             self.poller.change(source.fd, source.generation, armed, source.interest, source.mode)
         except BrokenPipeError:

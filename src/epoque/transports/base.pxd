@@ -29,6 +29,7 @@ cdef class BaseTransport(Source):
 
     cdef int take_over(self, int fd) except -1
     cdef int number(self) except -2
+    cdef bint still_ours(self) except -1
     cdef int watch(self) except -1
     cdef object get_socket(self)
     cdef str state(self)

@@ -81,6 +81,14 @@ class BaseTransport(Source):
         """The descriptor for a system call; -1 when it was closed by whoever lent it: then it may be anybody's."""
         return self.fd if self.lent is None else self.lent.fileno()
 
+    def still_ours(self):
+        """Is the descriptor the one that was lent? If not, that is the end."""
+        if self.number() == self.fd:
+            return True
+        self.loop.selector.remove(self)
+        self.on_lost()
+        return False
+
     def watch(self):
         """Have `on_ready` called for what is of interest."""
         self.loop.selector.update(self)
@@ -167,7 +175,8 @@ class BaseTransport(Source):
         if self.closing or not self.paused:
             return
         self.paused = False
-        self.read_on()
+        if self.still_ours():
+            self.read_on()
         if self.loop.debug:
             debug.logger.debug("%r resumes reading", self)
 
@@ -325,7 +334,7 @@ class BaseTransport(Source):
 
     @property
     def _sock_fd(self):
-        return self.fd
+        return self.number()
 
     @property
     def _paused(self):

@@ -4,6 +4,7 @@ from epoque.transports cimport sendqueue
 from epoque.transports.flow cimport FlowControl
 from epoque.transports.tlsconnection cimport TLSConnection
 
+cdef tuple STATES
 cdef dict FACTS
 
 

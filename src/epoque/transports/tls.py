@@ -16,6 +16,7 @@ __all__ = ["TLSTransport"]
 HIGH_WATER = constants.FLOW_CONTROL_HIGH_WATER_SSL_WRITE * 1024  # bytes
 READ_HIGH_WATER = constants.FLOW_CONTROL_HIGH_WATER_SSL_READ * 1024  # bytes
 
+STATES = ("handshake", "open", "closing", "shutdown", "closed")
 FACTS = {"peercert": "getpeercert", "cipher": "cipher", "compression": "compression"}  # known after the handshake
 
 
@@ -179,6 +180,14 @@ class TLSTransport(TLSConnection):
                 self.extra[name] = getattr(self.engine.ssl_object, FACTS[name])()
             return self.extra[name]
         return default if self.lower is None else self.lower.get_extra_info(name, default)
+
+    @property
+    def _sslcontext(self):
+        """By this name programs reach for it where a transport has no `_ssl_protocol`."""
+        return self.engine.ssl_object.context
+
+    def __repr__(self):
+        return f"<{type(self).__name__} {STATES[self.state]} over {self.lower!r}>"
 
     def __dir__(self):
         return dir(type(self))  # not of what ``__class__`` says

@@ -14,10 +14,9 @@ cdef int CLOSING
 cdef int SHUTDOWN
 cdef int LOST
 cdef Py_ssize_t AT_ONCE
+cdef Py_ssize_t MOST_UNREAD
 cdef Py_ssize_t CHUNK
 cdef Py_ssize_t MOST
-cdef Py_ssize_t MOST_UNREAD
-cdef tuple STATES
 
 
 cdef class TLSConnection(Source):

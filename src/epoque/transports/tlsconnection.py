@@ -2,8 +2,7 @@
 
 What the transport below delivers is decrypted and delivered at once. What a turn writes is encrypted at its end, small
 pieces together in one record; more than `AT_ONCE` bytes, or more than the high-water mark, at once. While the transport
-below has no room nothing is encrypted, so that what waits is plaintext. That transport is a `StreamTransport`, another
-TLS transport (TLS in TLS), or anybody's that keeps to asyncio's interface.
+below (ours, TLS or not, or anybody's) has no room nothing is encrypted, so that what waits is plaintext.
 
 The end: what was written is sent, then close_notify, and the peer's is awaited; whatever else the peer still sends is
 dropped, and ends the waiting at once. A peer that just sends FIN has ended the stream as far as the protocol can tell;
@@ -22,7 +21,6 @@ from epoque.transports.writer import ByteTransport
 
 __all__ = ["TLSConnection"]
 
-
 MOST = 256 * 1024  # bytes of one delivery
 CHUNK = 64 * 1024  # bytes encrypted between two looks at whether the transport below has room
 AT_ONCE = 64 * 1024  # bytes of plaintext; more is not kept until the end of the turn
@@ -34,8 +32,6 @@ OPEN = 1
 CLOSING = 2  # what was written still leaves
 SHUTDOWN = 3  # close_notify was sent, the peer's is awaited
 LOST = 4
-
-STATES = ("handshake", "open", "closing", "shutdown", "closed")
 
 
 class TLSConnection(Source):
@@ -237,8 +233,7 @@ class TLSConnection(Source):
     # Reading.
 
     def _read_on(self):
-        if self.state == OPEN:
-            self.read_on()
+        self.read_on()
 
     def read_on(self):
         """Deliver what can be decrypted, and send what that causes."""
@@ -347,6 +342,10 @@ class TLSConnection(Source):
         self.progress()
         self.settle(self.context)
 
+    def before_fork(self):
+        if self.state == OPEN:
+            self.pump()
+
     def progress(self):
         """Send what can be sent, and go on to the shutdown if that was all."""
         if self.state == OPEN or self.state == CLOSING:
@@ -380,6 +379,8 @@ class TLSConnection(Source):
             self.queue.drop(count)
             if self.stream is None or not self.stream.offer(self.engine):
                 self.send_output()
+            if self.stream is not None and self.stream.lost:
+                return 0  # connection_lost() is on its way
 
     def send_output(self):
         output = self.engine.output()
@@ -476,15 +477,10 @@ class TLSConnection(Source):
         self.closing = True
         self.cancel_timer()
         self.queue.clear()
-        if self.lower is None:
-            return 0
-        if exc is None:
-            self.lower.abort()
-        else:
+        if exc is not None and self.lower is not None:
             self.lower._force_close(exc)
-
-    def __repr__(self):
-        return f"<{type(self).__name__} {STATES[self.state]} over {self.lower!r}>"
+        elif self.lower is not None:
+            self.lower.abort()
 
     def cancel_timer(self):
         if self.timer is not None:
