@@ -309,6 +309,33 @@ async def test_what_comes_behind_the_handshake_is_kept_while_paused(loop, attach
     await protocol.lost()
 
 
+@pytest.mark.asyncio_wrong("data_received() comes first, and what it answers would leave in clear")
+async def test_who_waits_knows_the_new_transport_before_data_come(loop, attach):
+    transport, protocol, peer = await attach()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = client_context().wrap_bio(incoming, outgoing, False, "localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+
+    async def upgrade():
+        secured = await loop.start_tls(transport, protocol, server_context(), server_side=True)
+        assert protocol.data == b""
+        return secured
+
+    upgrading = asyncio.ensure_future(upgrade())
+    await turns(2)  # it has begun
+    peer.sendall(outgoing.read())
+    peer.setblocking(False)
+    incoming.write(await loop.sock_recv(peer, 1 << 16))
+    tls.do_handshake()
+    tls.write(b"early")
+    peer.sendall(outgoing.read())  # with the end of the handshake
+    secured = await upgrading
+    assert await protocol.receives(5) == b"early"
+    secured.abort()
+    await protocol.lost()
+
+
 @pytest.mark.asyncio_wrong("the handshake of a stream that has ended lasts until its timeout")
 async def test_behind_the_end_of_the_stream(loop, attach):
     def stay_open(protocol):

@@ -214,7 +214,7 @@ class TLSConnection(Source):
         finally:
             self.wake(None)
         self.progress()
-        self.read_on()
+        self.loop.schedule(self._read_on, (), self.context)  # whoever was woken goes first
 
     def wake(self, exc):
         waiter = self.waiter
