@@ -1,4 +1,7 @@
-"""sanic's suite. uvloop, which sanic installs and prefers, is taken out of its environment again."""
+"""sanic's suite without benchmarks and type checks.
+
+uvloop, which sanic installs and prefers, is taken out of its environment again.
+"""
 
 from __future__ import annotations
 
@@ -21,5 +24,5 @@ SUITE = Project(
     ),
     unwanted=("uvloop",),
     hidden=("sanic",),
-    arguments=("--ignore=tests/benchmark", "--ignore=tests/performance"),
+    arguments=tuple(f"--ignore=tests/{folder}" for folder in ("benchmark", "performance", "typing")),
 )

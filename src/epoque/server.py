@@ -186,9 +186,9 @@ class Server(asyncio.Server):
                 waiter.set_result(None)
 
 
-def _outermost(transport: asyncio.Transport) -> asyncio.Transport:
+def _outermost(transport: Any) -> Any:
     """The transport that the connection's protocol knows: that of TLS, if there is TLS."""
-    above: Any = transport.get_protocol()
+    above = transport.get_protocol()
     while isinstance(above, TLSTransport):
         transport, above = above, above.get_protocol()
     return transport

@@ -111,6 +111,13 @@ def test_a_turn_inside_a_callback(loop):
     assert called == [1, 2]
 
 
+def test_a_stop_can_be_taken_back(loop):
+    loop.stop()
+    assert loop._stopping
+    loop._stopping = False
+    assert loop.run_until_complete(asyncio.sleep(0, "done")) == "done"
+
+
 @pytest.mark.since(3, 13)
 def test_a_guest_of_another_loop(loop):
     """Set up, turn by turn, clean up: what run_forever does."""

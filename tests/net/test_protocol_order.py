@@ -104,8 +104,7 @@ async def test_who_waited_for_a_pipe_runs_before_its_data_come(loop):
     reader, writer = os.pipe()
     os.write(writer, b"early")
     log = []
-    with open(writer, "wb"):
-        pipe = open(reader, "rb", 0)
+    with open(writer, "wb"), open(reader, "rb", 0) as pipe:
         transport, protocol = await loop.connect_read_pipe(slow_to_begin(Recorder, log), pipe)
         assert log == []
         await protocol.receives(5)

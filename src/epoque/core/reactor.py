@@ -450,6 +450,10 @@ class Reactor(Scheduler):
     def _stopping(self):
         return self.stopping
 
+    @_stopping.setter
+    def _stopping(self, value):  # sanic takes a stop() back before it cleans up
+        self.stopping = value
+
     @property
     def _old_agen_hooks(self):
         return self.previous_hooks
