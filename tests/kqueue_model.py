@@ -112,6 +112,8 @@ class kqueue:
         self._bell = -1  # an eventfd: signals have been counted
         self._signalfd = -1  # readable while one that is held back waits
         self._writers_first = False
+        self._fds: set[int] = set()  # descriptors of its own that are bare numbers
+        weakref.finalize(self, _close, self._fds)  # no __del__: that may run before the one of a loop that uses it
         self.closed = False
         _queues.add(self)
 
@@ -127,10 +129,7 @@ class kqueue:
                 self._forget(knote)
             for epoll in (self._all, *self._epolls.values()):
                 epoll.close()
-            for fd in {self._bell, self._signalfd} - {-1}:
-                os.close(fd)
-
-    __del__ = close
+            _close(self._fds)
 
     def control(self, changelist: Any, max_events: int, timeout: float | None = None) -> list[kevent]:
         if self.closed:
@@ -191,6 +190,7 @@ class kqueue:
                 knote.pidfd = os.pidfd_open(knote.ident)
             except OSError as exc:
                 return exc.errno or errno.ESRCH
+            self._fds.add(knote.pidfd)
         elif knote.filter == FILTER_SIGNAL:
             if knote.ident not in signal.valid_signals():
                 return errno.EINVAL
@@ -244,16 +244,19 @@ class kqueue:
         numbers = [knote.ident for knote in self._knotes.values() if knote.filter == FILTER_SIGNAL]
         if self._bell < 0:
             self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._fds.add(self._bell)
             self._all.register(self._bell, select.EPOLLIN)
         fd = _signalfd(self._signalfd, numbers)
         if self._signalfd < 0:
             self._signalfd = fd
+            self._fds.add(fd)
             self._all.register(fd, select.EPOLLIN)
 
     def _forget(self, knote: Knote) -> None:
         self._knotes.pop((knote.ident, knote.filter), None)
         self._files.discard((knote.ident, knote.filter))
         if knote.pidfd >= 0:
+            self._fds.remove(knote.pidfd)
             os.close(knote.pidfd)
         elif knote.filter == FILTER_SIGNAL and not self.closed:
             self._watch_signals()
@@ -451,6 +454,11 @@ def _signalfd(fd: int, numbers: list[int]) -> int:
     if fd < 0:
         raise OSError(ctypes.get_errno(), "signalfd")
     return fd
+
+
+def _close(fds: set[int]) -> None:
+    while fds:
+        os.close(fds.pop())
 
 
 def _forked() -> None:
