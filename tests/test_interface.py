@@ -19,6 +19,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -126,6 +127,14 @@ def public(thing: Any) -> set[str]:
 def test_every_public_name_is_there(ours, stock, kind):
     assert not {name for name in public(stock[kind]) if not hasattr(ours[kind], name)}
     assert not public(stock[kind]) - public(ours[kind])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("handle", "timer")])
+def test_an_application_can_put_a_mock_in_the_place_of_a_method(ours, kind):
+    with mock.patch.object(ours[kind], "close") as close:
+        ours[kind].close()
+    close.assert_called_once_with()
+    assert ours[kind].close is not close
 
 
 @pytest.mark.epoque_only("the list is epoque's")

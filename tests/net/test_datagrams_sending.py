@@ -10,7 +10,6 @@ import socket
 import sys
 import threading
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -380,14 +379,3 @@ async def test_answering_from_datagram_received(datagrams: Any, sockets: Any) ->
     for text in sent:
         peer.sendto(text, transport.get_extra_info("sockname"))
     assert await _texts(peer, 100) == sent
-
-
-async def test_an_application_can_put_a_mock_in_the_place_of_a_method(datagrams: Any, sockets: Any) -> None:
-    transport, _ = await datagrams()
-    peer = sockets.enter_context(udp_socket())
-    with mock.patch.object(transport, "sendto") as sendto:
-        transport.sendto(b"mocked", peer.getsockname())
-    sendto.assert_called_once_with(b"mocked", peer.getsockname())
-    transport.sendto(b"sent", peer.getsockname())
-    await turns(2)
-    assert waiting(peer) == [b"sent"]

@@ -26,6 +26,7 @@ cdef class BaseTransport(Source):
     cdef bint closing
     cdef int lost  # 0; then 1, when connection_lost is in line, plus the writes dropped since
     cdef object __weakref__
+    cdef dict __dict__  # tests of applications put mocks in the place of methods
 
     cdef int take_over(self, int fd) except -1
     cdef int number(self) except -2

@@ -27,6 +27,7 @@ class BaseTransport(Source):
     """The part of asyncio's `BaseTransport` that does not depend on what is transported."""
 
     __slots__ = (
+        "__dict__",
         "__weakref__",
         "closing",
         "context",

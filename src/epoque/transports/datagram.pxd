@@ -18,7 +18,6 @@ cdef double LONGEST_PAUSE
 
 @cython.final
 cdef class DatagramTransport(WritingTransport):
-    cdef dict __dict__  # tests of applications put mocks in the place of methods
     cdef datagrams.Receiver receiver  # the loop's
     cdef DatagramQueue queue
     cdef object remote  # the one address that sendto() may name, or None

@@ -40,7 +40,6 @@ class DatagramTransport(WritingTransport):
     """An endpoint. asyncio's `DatagramTransport` interface, and pausing."""
 
     __slots__ = (
-        "__dict__",
         "arrived",
         "connected",
         "delivered",

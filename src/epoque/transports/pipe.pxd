@@ -45,7 +45,6 @@ cdef Sharing sharing_of(Source source)
 
 @cython.final
 cdef class ReadPipeTransport(BaseTransport):
-    cdef dict __dict__  # tests of applications put mocks in the place of methods
     cdef Descriptor descriptor
     cdef sockets.Receiver receiver  # the loop's
 
@@ -54,7 +53,6 @@ cdef class ReadPipeTransport(BaseTransport):
 
 @cython.final
 cdef class WritePipeTransport(ByteTransport):
-    cdef dict __dict__  # as above
     cdef Descriptor descriptor
     cdef bint apart  # what one write() brings must not be joined with what another does
     cdef int dropped  # writes since it was closed

@@ -159,7 +159,7 @@ def sharing_of(source):
 class ReadPipeTransport(BaseTransport):
     """asyncio's `ReadTransport` interface."""
 
-    __slots__ = ("__dict__", "descriptor", "receiver")
+    __slots__ = ("descriptor", "receiver")
 
     def __init__(self, loop, pipe, protocol, waiter=None):
         BaseTransport.__init__(self, loop, protocol, None, interp.copy_context())
@@ -268,7 +268,7 @@ class ReadPipeTransport(BaseTransport):
 class WritePipeTransport(ByteTransport):
     """asyncio's `WriteTransport` interface."""
 
-    __slots__ = ("__dict__", "apart", "descriptor", "dropped")
+    __slots__ = ("apart", "descriptor", "dropped")
 
     def __init__(self, loop, pipe, protocol, waiter=None):
         ByteTransport.__init__(self, loop, protocol, None, interp.copy_context(), True)

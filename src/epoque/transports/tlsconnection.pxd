@@ -47,6 +47,7 @@ cdef class TLSConnection(Source):
     cdef Py_ssize_t pending  # bytes that were to be sent when the shutdown's timer was set
     cdef Py_ssize_t unread  # bytes of answers that were sent while the transport below had no room
     cdef object __weakref__
+    cdef dict __dict__  # tests of applications put mocks in the place of methods
 
     cpdef int _take(self, sockets.Receiver receiver) except -1
     cdef int go_on(self) except -1

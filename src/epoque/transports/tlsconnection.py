@@ -38,6 +38,7 @@ class TLSConnection(Source):
     """The state of one connection. It is no descriptor: the selector does not know it, but turns end for it too."""
 
     __slots__ = (
+        "__dict__",
         "__weakref__",
         "buffered",
         "closing",
