@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 _WOULD_BLOCK = (BlockingIOError, InterruptedError)
 _Socket = socket.socket  # sockets of this very type pass without further look at them
 
+_IP = (int(socket.AF_INET), int(socket.AF_INET6))
+# The numbers alone: the properties of socket.socket look up an enumeration's member each time.
+_family: Callable[[socket.socket], int] = socket.SocketType.family.__get__  # type: ignore[attr-defined]
+_kind: Callable[[socket.socket], int] = socket.SocketType.type.__get__  # type: ignore[attr-defined]
+
 _RETRY_FIRST, _RETRY_MAX = 0.001, 0.05  # seconds between attempts to enter the full queue of a Unix listener
 
 
@@ -145,7 +150,12 @@ async def sock_connect(loop: Any, sock: socket.socket, address: Any) -> None:
         # The queue of a Unix listener is full: nothing is under way, and no event will tell that there is room.
         await asyncio.sleep(pause)
         pause = min(2 * pause, _RETRY_MAX)
-    await writable(loop, sock)
+    try:
+        sock.getpeername()
+    except OSError:  # not yet connected, or refused
+        await writable(loop, sock)
+    else:
+        return  # to this very machine: the other end was there at once, and no event need be waited for
     error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if error:
         raise OSError(error, f"Connect call failed {address}")
@@ -219,12 +229,13 @@ def _flat(buffer: memoryview) -> memoryview:
 
 async def _resolved(loop: Any, sock: socket.socket, address: Any) -> Any:
     """The address as connect(2) takes it: looked up for IP sockets, untouched for all others (Unix, vsock ...)."""
-    if sock.family not in (socket.AF_INET, socket.AF_INET6) or not isinstance(address, (tuple, list)):
+    family = _family(sock)
+    if family not in _IP or not isinstance(address, (tuple, list)):
         return address  # what is no address at all is refused by the socket
-    kind, proto = sock.type, sock.proto
+    kind, proto = _kind(sock), sock.proto
     if kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM) and proto not in (0, socket.IPPROTO_TCP, socket.IPPROTO_UDP):
         proto = 0  # getaddrinfo(3) does not know MPTCP, whose addresses are TCP's
-    infos = await names.resolve(loop, address, family=sock.family, type=kind, proto=proto)
+    infos = await names.resolve(loop, address, family=family, type=kind, proto=proto)
     if not infos:
         raise OSError("getaddrinfo() returned empty list")
     return infos[0][4]

@@ -347,11 +347,11 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
         loop, sock.fileno(), protocol, server, interp.copy_context() if context is None else context
     )
     transport.extra = dict(extra) if extra else None
-    transport.family = sock.family
+    transport.family = socket.SocketType.family.__get__(sock)  # the number: an enumeration's member costs a look-up
     transport.proto = sock.proto
     transport.sockname = base.name_of(sock.getsockname)
     transport.peername = extra["peername"] if extra and "peername" in extra else base.name_of(sock.getpeername)
-    if sock.family in (socket.AF_INET, socket.AF_INET6):
+    if transport.family in (socket.AF_INET, socket.AF_INET6):
         sockets.nodelay(transport.fd)
     sockets.no_sigpipe(transport.fd)
     transport.sock = sock
