@@ -87,6 +87,20 @@ async def test_flow_control_is_told_in_pairs(secure, size):
     assert transport.get_write_buffer_size() == 0
 
 
+@pytest.mark.asyncio_wrong("what its transport below holds does not count")
+async def test_what_the_transport_below_holds_counts(secure):
+    transport, protocol, far = await secure()
+    transport.set_write_buffer_limits(high=256, low=128)
+    total = 0
+    while not transport.get_write_buffer_size():
+        transport.write(bytes(16384))
+        total += 16384
+    assert protocol.log[-1] == "pause"
+    await far.receive(total)
+    await protocol.reaches("resume")
+    assert transport.get_write_buffer_size() == 0
+
+
 async def test_limits(secure):
     transport, protocol, far = await secure()
     assert transport.get_write_buffer_limits() == (128 * 1024, 512 * 1024)

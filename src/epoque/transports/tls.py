@@ -122,13 +122,17 @@ class TLSTransport(TLSConnection):
         self.dropped += 1
 
     def set_write_buffer_limits(self, high=None, low=None):
-        """Set the water marks, in bytes of plaintext: `high` pauses the protocol's writing, `low` resumes it.
+        """Set the water marks, in bytes: `high` pauses the protocol's writing, `low` resumes it.
 
-        By default 512 KiB and a quarter of `high`. ValueError unless high >= low >= 0.
+        By default 512 KiB and a quarter of `high`. ValueError unless high >= low >= 0. The transport below gets the
+        same ones, unless its default ones are lower.
         """
         if high is None and low is None:
             high = HIGH_WATER
         self.flow.set_limits(high, low)
+        if self.lower is not None:
+            usual = FlowControl()
+            self.lower.set_write_buffer_limits(min(self.flow.high, usual.high), min(self.flow.low, usual.low))
         self.filled()
 
     def get_write_buffer_limits(self):
@@ -137,7 +141,7 @@ class TLSTransport(TLSConnection):
 
     def get_write_buffer_size(self):
         """Bytes that the kernel has not taken yet: plaintext, and what the transport below holds of ciphertext."""
-        return self.queue.size + (0 if self.lower is None else self.lower.get_write_buffer_size())
+        return self.unsent()
 
     def is_closing(self):
         """Whether the transport is closed or about to be."""

@@ -63,6 +63,7 @@ cdef class TLSConnection(Source):
     cdef int ask_for_turn_end(self) except -1
     cdef int progress(self) except -1
     cdef int filled(self) except -1
+    cdef Py_ssize_t unsent(self) except -1
     cdef int settle(self, object context) except -1
     @cython.locals(count=Py_ssize_t)
     cdef int pump(self) except -1

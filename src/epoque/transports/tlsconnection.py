@@ -111,8 +111,7 @@ class TLSConnection(Source):
 
     def _attach(self, lower):
         self.lower = lower
-        if isinstance(lower, ByteTransport):
-            self.stream = lower
+        self.stream = lower if isinstance(lower, ByteTransport) else None
         self.context = context_of(lower)
 
     def _take_place(self, lower, unread):
@@ -181,13 +180,10 @@ class TLSConnection(Source):
         self.cancel_timer()
         self.queue.clear()
         self.wake(ConnectionAbortedError("the connection was closed during the TLS handshake") if exc is None else exc)
-        protocol = self.protocol
-        self.protocol = None
+        protocol, self.protocol = self.protocol, None
         if self.told:
             self.told = False
             protocol.connection_lost(exc)
-
-    # The handshake.
 
     def shake(self):
         try:
@@ -224,8 +220,7 @@ class TLSConnection(Source):
         self.read_on()
 
     def wake(self, exc):
-        waiter = self.waiter
-        self.waiter = None
+        waiter, self.waiter = self.waiter, None
         if waiter is not None and not waiter.done():
             if exc is None:
                 waiter.set_result(None)
@@ -339,7 +334,10 @@ class TLSConnection(Source):
         self.filled()
 
     def filled(self):
-        self.flow.filled(self.queue.size, self, self.protocol, self.loop)
+        self.flow.filled(self.unsent(), self, self.protocol, self.loop)
+
+    def unsent(self):
+        return self.queue.size + (0 if self.lower is None else self.lower.get_write_buffer_size())
 
     def ask_for_turn_end(self):
         if not self.ending:
@@ -349,6 +347,8 @@ class TLSConnection(Source):
     def on_turn_end(self):
         self.ending = False
         self.progress()
+        if self.suspended and self.state == OPEN:
+            self.filled()
         self.settle(self.context)
 
     def before_fork(self):
@@ -373,7 +373,7 @@ class TLSConnection(Source):
 
     def settle(self, context):
         if self.flow.paused and self.state != LOST:
-            self.flow.drained(self.queue.size, self, self.protocol, self.loop, context)
+            self.flow.drained(self.unsent(), self, self.protocol, self.loop, context)
 
     def pump(self):
         """Encrypt while the transport below has room."""
@@ -445,12 +445,12 @@ class TLSConnection(Source):
             self.lower.resume_reading()
 
     def await_shutdown(self):
-        self.pending = self.get_write_buffer_size()
+        self.pending = self.unsent()
         self.timer = self.loop.call_later(self.shutdown_timeout, self._shutdown_overdue)
 
     def _shutdown_overdue(self):
         self.timer = None
-        if self.get_write_buffer_size() < self.pending:
+        if self.unsent() < self.pending:
             self.await_shutdown()
         else:
             self.lose(TimeoutError("SSL shutdown timed out"))
