@@ -334,7 +334,11 @@ class TLSConnection(Source):
         self.filled()
 
     def filled(self):
-        self.flow.filled(self.unsent(), self, self.protocol, self.loop)
+        self.flow.filled(self.counted(), self, self.protocol, self.loop)
+
+    def counted(self):
+        """What the water marks see: what the transport below holds only while it will say that it has room again."""
+        return self.unsent() if self.suspended else self.queue.size
 
     def unsent(self):
         return self.queue.size + (0 if self.lower is None else self.lower.get_write_buffer_size())
@@ -373,7 +377,7 @@ class TLSConnection(Source):
 
     def settle(self, context):
         if self.flow.paused and self.state != LOST:
-            self.flow.drained(self.unsent(), self, self.protocol, self.loop, context)
+            self.flow.drained(self.counted(), self, self.protocol, self.loop, context)
 
     def pump(self):
         """Encrypt while the transport below has room."""
