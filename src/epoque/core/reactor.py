@@ -196,6 +196,7 @@ class Reactor(Scheduler):
     def sleep(self):
         """Wait for the next event or deadline, with the signals that have handlers held back."""
         held = False
+        turning = self.turning
         try:
             held = self.signals.hold()
             self.queue.idle = True
@@ -209,7 +210,7 @@ class Reactor(Scheduler):
                 self.selector.wait(POLL if deadline <= clock.monotonic_ns() else deadline)
         finally:
             self.queue.idle = False
-            self.turning = True
+            self.turning = turning
             if held:
                 self.signals.release()
 
@@ -228,17 +229,13 @@ class Reactor(Scheduler):
 
     def end_turn(self):
         """Call the sources that asked for it: transports send what they were given in this turn."""
-        while self.ending:
-            ending = self.ending
-            self.ending = []
-            position = 0
-            try:
-                for source in ending:
-                    position += 1
-                    source.on_turn_end()
-            finally:
-                if position < len(ending):
-                    self.ending[:0] = ending[position:]
+        position = 0
+        try:
+            for source in self.ending:  # it grows meanwhile
+                position += 1
+                source.on_turn_end()
+        finally:
+            del self.ending[:position]
 
     def after_fork(self):
         """This process is a child: nothing that the parent's loop uses may be touched from here on."""

@@ -334,6 +334,8 @@ cdef Py_ssize_t _write(Engine engine, const char *data, Py_ssize_t size) except 
         done += count
     if engine._memory.left == 0:
         engine._held = None
+    if engine._memory.size == 0:
+        tls_memory_forget(engine._memory)
     if done or not size:
         return done  # what has failed then will fail again
     if code == SSL_ERROR_WANT_READ or code == SSL_ERROR_WANT_WRITE:

@@ -58,7 +58,7 @@ class EpollSelector(Selector):
     def wait(self, deadline):
         if self.position < self.count:
             return 0
-        self.position = self.count = 0
+        self.position = self.count = self.removals = 0
         if deadline == POLL:
             self.count = self.poller.wait(False)
         elif deadline == NEVER:

@@ -77,6 +77,7 @@ class FakeSelector(Selector):
             for fd, generation, mask in batch
         ]
         self.position = 0
+        self.removals = 0
         self.count = len(self.current)
 
     def ident(self, index):

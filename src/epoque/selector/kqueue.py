@@ -34,7 +34,7 @@ class KqueueSelector(Selector):
             return 0
         if self.forked:
             self.reopen()
-        self.position = self.count = 0
+        self.position = self.count = self.removals = 0
         if self.lagging:
             self.catch_up()
         if deadline == POLL:

@@ -141,8 +141,6 @@ class Selector:
 
     def dispatch(self):
         """Deliver the batch. What an exception of `on_ready` leaves over is delivered by the next call."""
-        if self.position == 0:
-            self.removals = 0
         while self.position < self.count:
             ident = self.ident(self.position)
             mask = self.mask(self.position)

@@ -22,6 +22,7 @@ cdef class BaseTransport(Source):
     cdef object sockname
     cdef dict extra  # for get_extra_info; None if empty
     cdef bint started  # connection_made was called
+    cdef bint fresh  # whoever waits for the transport has not gone on yet: nothing is watched
     cdef bint paused  # pause_reading
     cdef bint closing
     cdef int lost  # 0; then 1, when connection_lost is in line, plus the writes dropped since

@@ -33,6 +33,7 @@ class BaseTransport(Source):
         "context",
         "extra",
         "family",
+        "fresh",
         "lent",
         "loop",
         "lost",
@@ -62,6 +63,7 @@ class BaseTransport(Source):
         self.sockname = None
         self.extra = None
         self.started = False
+        self.fresh = False
         self.paused = False
         self.closing = False
         self.lost = 0
@@ -92,10 +94,13 @@ class BaseTransport(Source):
 
     def watch(self):
         """Have `on_ready` called for what is of interest."""
-        self.loop.selector.update(self)
+        if not self.fresh:
+            self.loop.selector.update(self)
 
     def on_lost(self):
         """Somebody else has closed our descriptor; its number may be anybody's by now, so nothing is sent or closed."""
+        if isinstance(self.sock, socket.socket) and self.sock.fileno() == self.fd:
+            self.sock.detach()
         self.fd = -1
         self.owned = False
         self.lose(OSError(EBADF, os.strerror(EBADF)))
@@ -194,9 +199,11 @@ class BaseTransport(Source):
             else:
                 if not waiter.done():
                     waiter.set_result(None)
+                self.fresh = True
                 self.loop.schedule(self._call_watch, (), self.loop.context)
 
     def _call_watch(self):
+        self.fresh = False
         self.watch()
 
     def begin(self):
@@ -276,14 +283,16 @@ class BaseTransport(Source):
         self.owned = False
         self.protocol = None
         self.lent = None
-        if self.sock is not None:
-            self.sock.close()
-        elif owned:
-            events.close(fd)
         server = self.server
-        if server is not None:
-            self.server = None
-            server._detach(self)
+        self.server = None
+        try:
+            if self.sock is not None:
+                self.sock.close()
+            elif owned:
+                events.close(fd)
+        finally:
+            if server is not None:
+                server._detach(self)
 
     def __dir__(self):
         return dir(type(self))  # not of what ``__class__`` says

@@ -126,8 +126,10 @@ class Descriptor:
     def call_ready(self, transport):
         self.in_line = False
         if transport.interest:
-            transport.on_ready(transport.interest)
-            self.watch(transport)
+            try:
+                transport.on_ready(transport.interest)
+            finally:
+                self.watch(transport)
 
     def lost(self):
         """Somebody else has closed the number, which may be anybody's by now."""
@@ -196,7 +198,8 @@ class ReadPipeTransport(BaseTransport):
         return self.fd
 
     def watch(self):
-        self.descriptor.watch(self)
+        if not self.fresh:
+            self.descriptor.watch(self)
 
     def on_lost(self):
         self.descriptor.lost()
@@ -302,7 +305,8 @@ class WritePipeTransport(ByteTransport):
         return self.fd
 
     def watch(self):
-        self.descriptor.watch(self)
+        if not self.fresh:
+            self.descriptor.watch(self)
 
     def on_lost(self):
         self.descriptor.lost()

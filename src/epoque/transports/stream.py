@@ -300,7 +300,7 @@ class StreamTransport(ByteTransport):
         return self.room
 
     def watch(self):
-        if not self.sending or self.interest & WRITE:  # a sendfile will want WRITE again at once
+        if not self.fresh and (not self.sending or self.interest & WRITE):  # a sendfile will want WRITE again at once
             self.loop.selector.update(self)
 
     def grant(self):

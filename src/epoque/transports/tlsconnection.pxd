@@ -41,6 +41,7 @@ cdef class TLSConnection(Source):
     cdef bint stuck  # OpenSSL must read before it can write
     cdef bint ending  # in loop.ending: to be called at the end of this turn
     cdef bint established  # the handshake is done
+    cdef bint fresh  # whoever waited for the handshake has not gone on yet: nothing is delivered
     cdef bint eof  # the transport below has seen its end of stream
     cdef bint notified  # the peer's close_notify has come
     cdef int dropped  # writes after the end
@@ -63,6 +64,9 @@ cdef class TLSConnection(Source):
     cdef int ask_for_turn_end(self) except -1
     cdef int progress(self) except -1
     cdef int filled(self) except -1
+    @cython.locals(lower=Source)
+    cdef int before_fork(self) except -1
+    cdef Py_ssize_t counted(self) except -1
     cdef Py_ssize_t unsent(self) except -1
     cdef int settle(self, object context) except -1
     @cython.locals(count=Py_ssize_t)

@@ -49,6 +49,7 @@ class TLSConnection(Source):
         "eof",
         "established",
         "flow",
+        "fresh",
         "handshake_timeout",
         "loop",
         "lower",
@@ -92,6 +93,7 @@ class TLSConnection(Source):
         self.ending = False
         self.established = False
         self.eof = False
+        self.fresh = False
         self.notified = False
         self.dropped = 0
         self.pending = 0
@@ -204,14 +206,18 @@ class TLSConnection(Source):
                 self.told = True
                 self.protocol.connection_made(self)
         except (SystemExit, KeyboardInterrupt):
-            self.loop.schedule(self._read_on, (), self.context)
             raise
         except BaseException as exc:
             self.blame(exc, "connection_made")
         finally:
             self.wake(None)
+            self.fresh = True
+            self.loop.schedule(self._first_read, (), self.context)  # whoever was woken goes first
         self.progress()
-        self.loop.schedule(self._read_on, (), self.context)  # whoever was woken goes first
+
+    def _first_read(self):
+        self.fresh = False
+        self.read_on()
 
     def wake(self, exc):
         waiter, self.waiter = self.waiter, None
@@ -233,6 +239,8 @@ class TLSConnection(Source):
 
     def read_on(self):
         """Deliver what can be decrypted, and send what that causes."""
+        if self.fresh:
+            return 0
         try:
             while self.state == OPEN and not self.paused and not self.engine.idle():
                 if not (self.read_into() if self.buffered else self.read()):
@@ -326,7 +334,11 @@ class TLSConnection(Source):
         self.filled()
 
     def filled(self):
-        self.flow.filled(self.unsent(), self, self.protocol, self.loop)
+        self.flow.filled(self.counted(), self, self.protocol, self.loop)
+
+    def counted(self):
+        """What the water marks see: what the transport below holds only while it will say that it has room again."""
+        return self.unsent() if self.suspended else self.queue.size
 
     def unsent(self):
         return self.queue.size + (0 if self.lower is None else self.lower.get_write_buffer_size())
@@ -346,6 +358,9 @@ class TLSConnection(Source):
     def before_fork(self):
         if self.state == OPEN:
             self.pump()
+        if isinstance(self.lower, Source):  # which may have had its turn before it got this
+            lower = self.lower
+            lower.before_fork()
 
     def progress(self):
         """Send what can be sent, and go on to the shutdown if that was all."""
@@ -362,7 +377,7 @@ class TLSConnection(Source):
 
     def settle(self, context):
         if self.flow.paused and self.state != LOST:
-            self.flow.drained(self.unsent(), self, self.protocol, self.loop, context)
+            self.flow.drained(self.counted(), self, self.protocol, self.loop, context)
 
     def pump(self):
         """Encrypt while the transport below has room."""
@@ -448,6 +463,7 @@ class TLSConnection(Source):
         """TLS is broken: tell the peer what OpenSSL has to say, and end the connection."""
         if self.state == LOST:
             return 0
+        self.ending = False  # nothing can be encrypted any more
         self.send_output()
         if isinstance(exc, OSError):
             if self.loop.debug:
