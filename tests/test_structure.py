@@ -24,7 +24,9 @@ from tests.structure import LEVEL, Class, Function, Header, Source, Tree, parse_
 pytestmark = pytest.mark.epoque_only("looks at epoque's own sources")
 
 LIMIT = 500  # lines of a source file
-LONGER: dict[str, str] = {}  # path -> why this file may be longer
+LONGER: dict[str, str] = {  # path -> why this file may be longer
+    "src/epoque/transports/tlsconnection.py": "one machine of five states, no part of which stands alone",
+}
 
 
 # --- the checks

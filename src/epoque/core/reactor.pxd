@@ -41,7 +41,7 @@ cdef class Reactor(Scheduler):
     cdef int look_around(self) except -1
     @cython.locals(held=bint, deadline="long long")
     cdef int sleep(self) except -1
-    @cython.locals(ending=list, source=Source, position=Py_ssize_t)
+    @cython.locals(source=Source, position=Py_ssize_t)
     cdef int end_turn(self) except -1
     @cython.locals(source=Source)
     cpdef int _about_to_fork(self) except -1

@@ -16,6 +16,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from epoque.endpoints import names
+from epoque.transports import base
 
 try:
     import ssl
@@ -31,9 +32,6 @@ _WOULD_BLOCK = (BlockingIOError, InterruptedError)
 _Socket = socket.socket  # sockets of this very type pass without further look at them
 
 _IP = (int(socket.AF_INET), int(socket.AF_INET6))
-# The numbers alone: the properties of socket.socket look up an enumeration's member each time.
-_family: Callable[[socket.socket], int] = socket.SocketType.family.__get__  # type: ignore[attr-defined]
-_kind: Callable[[socket.socket], int] = socket.SocketType.type.__get__  # type: ignore[attr-defined]
 
 _RETRY_FIRST, _RETRY_MAX = 0.001, 0.05  # seconds between attempts to enter the full queue of a Unix listener
 
@@ -229,10 +227,10 @@ def _flat(buffer: memoryview) -> memoryview:
 
 async def _resolved(loop: Any, sock: socket.socket, address: Any) -> Any:
     """The address as connect(2) takes it: looked up for IP sockets, untouched for all others (Unix, vsock ...)."""
-    family = _family(sock)
+    family = base.family_of(sock)
     if family not in _IP or not isinstance(address, (tuple, list)):
         return address  # what is no address at all is refused by the socket
-    kind, proto = _kind(sock), sock.proto
+    kind, proto = sock.type, sock.proto
     if kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM) and proto not in (0, socket.IPPROTO_TCP, socket.IPPROTO_UDP):
         proto = 0  # getaddrinfo(3) does not know MPTCP, whose addresses are TCP's
     infos = await names.resolve(loop, address, family=family, type=kind, proto=proto)

@@ -12,6 +12,7 @@ static struct {
     int (*SSL_read)(SSL *, void *, int);
     int (*SSL_write)(SSL *, const void *, int);
     int (*SSL_pending)(const SSL *);
+    int (*SSL_has_pending)(const SSL *);
     int (*SSL_get_error)(const SSL *, int);
     void *(*SSL_get_ex_data)(const SSL *, int);
     void (*SSL_set_bio)(SSL *, BIO *, BIO *);
@@ -60,8 +61,8 @@ static int tls_bio_read(BIO *bio, char *buffer, int size)
     return size;
 }
 
-/* Where most output is written, so that none is allocated and freed with each: lent until the output is taken, in a
-   stretch of C without Python code. */
+/* Where most output is written, so that none is allocated and freed with each: lent to one connection
+   at a time, until its output is taken; the others have memory of their own meanwhile. */
 static char openssl_scratch[72 * 1024];
 static TLSMemory *openssl_borrower;
 
@@ -142,10 +143,10 @@ static int openssl_link(const char *name)
 {
     void *library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 #define FIND(function) ((*(void **)&openssl.function = dlsym(library, #function)) != NULL)
-    if (library == NULL || !FIND(SSL_read) || !FIND(SSL_write) || !FIND(SSL_pending) || !FIND(SSL_get_error)
-            || !FIND(SSL_get_ex_data) || !FIND(SSL_set_bio) || !FIND(BIO_new) || !FIND(BIO_set_data)
-            || !FIND(BIO_get_data) || !FIND(BIO_set_init) || !FIND(BIO_set_flags) || !FIND(BIO_clear_flags)
-            || !FIND(BIO_get_new_index) || !FIND(BIO_meth_new) || !FIND(BIO_meth_set_read)
+    if (library == NULL || !FIND(SSL_read) || !FIND(SSL_write) || !FIND(SSL_pending) || !FIND(SSL_has_pending)
+            || !FIND(SSL_get_error) || !FIND(SSL_get_ex_data) || !FIND(SSL_set_bio) || !FIND(BIO_new)
+            || !FIND(BIO_set_data) || !FIND(BIO_get_data) || !FIND(BIO_set_init) || !FIND(BIO_set_flags)
+            || !FIND(BIO_clear_flags) || !FIND(BIO_get_new_index) || !FIND(BIO_meth_new) || !FIND(BIO_meth_set_read)
             || !FIND(BIO_meth_set_write) || !FIND(BIO_meth_set_ctrl) || !FIND(BIO_meth_set_destroy)
             || !FIND(ERR_peek_error) || !FIND(ERR_peek_last_error) || !FIND(ERR_clear_error)
             || !FIND(ERR_reason_error_string))

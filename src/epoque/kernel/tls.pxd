@@ -37,7 +37,7 @@ cdef class Engine:
     cdef bytes _held  # what _memory points into, unless that is a receiver's; or None
     cdef object _end  # what ended the reading, once it was met: b"" or an exception
 
-    cdef int receive(self, bytes data) except -1
+    cdef int receive(self, object data) except -1
     cdef int receive_from(self, sockets.Receiver receiver) except -1
     cdef int settle(self) except -1
     cdef Py_ssize_t waiting(self) except -1

@@ -33,6 +33,7 @@ cdef extern from "openssl.h" nogil:
     int SSL_read "openssl.SSL_read"(SSL *, void *, int)
     int SSL_write "openssl.SSL_write"(SSL *, const void *, int)
     int SSL_pending "openssl.SSL_pending"(const SSL *)
+    int SSL_has_pending "openssl.SSL_has_pending"(const SSL *)
     int SSL_get_error "openssl.SSL_get_error"(const SSL *, int)
     void *SSL_get_ex_data "openssl.SSL_get_ex_data"(const SSL *, int)
     unsigned long ERR_peek_error "openssl.ERR_peek_error"()
@@ -129,8 +130,10 @@ cdef class Engine:
     def __dealloc__(self):
         _let_go(self)
 
-    cdef int receive(self, bytes data) except -1:
+    cdef int receive(self, object data) except -1:
         """Take ciphertext, to be looked at by the calls below."""
+        if type(data) is not bytes:
+            data = bytes(data)
         if self._ssl == NULL:
             self._incoming.write(data)
             return 0
@@ -179,11 +182,14 @@ cdef class Engine:
         Empty bytes once the peer has sent close_notify, None when more ciphertext is needed.
         """
         cdef Py_ssize_t size = 0
-        cdef Py_ssize_t room = min(self.waiting(), most)  # plaintext is never longer than its ciphertext
+        cdef Py_ssize_t room = self.waiting()  # plaintext is never longer than its ciphertext
         cdef Py_ssize_t count
         cdef PyObject *data
         if self._end is not None or room == 0:
             return _ended(self)
+        if self._ssl != NULL and SSL_has_pending(self._ssl):
+            room += TLS_RECORD  # the beginning of a record, which came with an earlier receive
+        room = min(room, most)
         data = bytes_new(NULL, room)
         if data == NULL:
             raise MemoryError

@@ -196,7 +196,12 @@ class Selector:
         self.forked = False
         self.count = self.position = 0
         if inherited:
-            self.leave_to_parent()
+            try:
+                self.leave_to_parent()
+            except OSError as exc:
+                # No descriptor for a timer of its own: deadlines are the waits' timeouts until there is one.
+                if exc.errno != EMFILE and exc.errno != ENFILE:
+                    raise
         self.rearm()
 
     def rearm(self):

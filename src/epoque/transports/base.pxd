@@ -7,7 +7,7 @@ from epoque.selector.source cimport Source
 cdef int READ
 cdef int WRITE
 cdef int LAST_RECEIVES
-
+cdef object _family
 
 cdef class BaseTransport(Source):
     cdef Reactor loop
@@ -51,3 +51,4 @@ cdef class BaseTransport(Source):
 
 
 cdef object name_of(object ask)
+cpdef object family_of(object sock)

@@ -22,6 +22,8 @@ __all__ = ["BaseTransport"]
 # sends (shutdown(SHUT_RD) at the far end of a Unix socket) must not keep us.
 LAST_RECEIVES = 64
 
+_family = socket.SocketType.family.__get__
+
 
 class BaseTransport(Source):
     """The part of asyncio's `BaseTransport` that does not depend on what is transported."""
@@ -379,3 +381,8 @@ def name_of(ask):
         return ask()
     except OSError:
         return None
+
+
+def family_of(sock):
+    """The family's number alone: the property of `socket.socket` looks up an enumeration's member each time."""
+    return _family(sock) if isinstance(sock, socket.SocketType) else sock.family

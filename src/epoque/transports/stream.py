@@ -343,11 +343,12 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
     The protocol hears of it from the ready queue; then `waiter` gets its result, then reading starts. If this raises,
     the socket is still the caller's.
     """
+    family = base.family_of(sock)
     transport = StreamTransport(
         loop, sock.fileno(), protocol, server, interp.copy_context() if context is None else context
     )
     transport.extra = dict(extra) if extra else None
-    transport.family = socket.SocketType.family.__get__(sock)  # the number: an enumeration's member costs a look-up
+    transport.family = family
     transport.proto = sock.proto
     transport.sockname = base.name_of(sock.getsockname)
     transport.peername = extra["peername"] if extra and "peername" in extra else base.name_of(sock.getpeername)

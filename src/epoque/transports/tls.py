@@ -1,6 +1,6 @@
 """How does a TLS connection look to its protocol? `TLSTransport`: asyncio's `Transport` interface.
 
-The water marks count plaintext.
+The water marks count what waits here, and below while there is no room there.
 """
 
 import asyncio
