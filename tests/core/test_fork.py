@@ -137,8 +137,9 @@ def test_a_child_forked_by_a_callback_goes_on_with_the_run(loop, watched):
         children.append(os.fork())
         if children[0] == 0:
             right.send(b"data")
-            loop.call_later(0.002, loop.stop)
             received.add_done_callback(children.append)
+            received.add_done_callback(lambda _: loop.call_later(0.002, loop.stop))
+            loop.call_later(10, loop.stop)
         else:
             loop.stop()
 
