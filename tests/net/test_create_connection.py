@@ -8,7 +8,17 @@ import ssl
 
 import pytest
 
-from tests.net.peers import BufferedRecorder, Echo, Recorder, answering, needs_ipv6, raiser, reserved, unix_pair
+from tests.net.peers import (
+    BufferedRecorder,
+    Echo,
+    Recorder,
+    answering,
+    needs_ipv6,
+    raiser,
+    reserved,
+    tcp_pair,
+    unix_pair,
+)
 
 MPTCP = 262  # IPPROTO_MPTCP of Linux; not every build of Python has the name
 
@@ -287,3 +297,27 @@ async def test_two_connections_on_one_loop_do_not_mix(loop, serve):
         assert await protocol.receives(1000) == b"%d" % number * 1000
         transport.close()
         await protocol.lost()
+
+
+class Wrapped:
+    """Looks like a socket, and is none."""
+
+    def __init__(self, sock):
+        self.sock = sock
+
+    def __getattr__(self, name):
+        return getattr(self.sock, name)
+
+
+async def test_an_object_that_acts_as_a_socket_is_as_good(loop):
+    near, far = tcp_pair()
+    with far:
+        transport, protocol = await loop.create_connection(Recorder, sock=Wrapped(near))
+        transport.write(b"out")
+        assert await loop.run_in_executor(None, far.recv, 3) == b"out"
+        transport.close()
+        await protocol.lost()
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as client:
+        client.setblocking(False)
+        await loop.sock_connect(Wrapped(client), listener.getsockname())
+        assert client.getpeername() == listener.getsockname()

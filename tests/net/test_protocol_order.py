@@ -89,6 +89,25 @@ async def test_who_waited_for_the_connection_runs_before_its_data_come(loop, kin
         await protocol.lost()
 
 
+async def test_who_waited_runs_before_data_come_although_not_all_was_sent(loop):
+    """What the kernel does not take at once is watched for, but for writing only."""
+
+    class Writing(Recorder):
+        def connection_made(self, transport):
+            super().connection_made(transport)
+            transport.write(bytes(60_000))
+
+    near, far = unix_pair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    with far:
+        far.send(b"early")
+        transport, protocol = await loop.create_connection(Writing, sock=near)
+        assert "data" not in protocol.log
+        await protocol.receives(5)
+        transport.abort()
+        await protocol.lost()
+
+
 async def test_who_waited_for_a_datagram_endpoint_runs_before_its_datagrams_come(loop):
     near, far = datagram_pair()
     log = []

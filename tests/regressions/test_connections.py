@@ -246,3 +246,18 @@ async def test_a_protocol_that_hands_over_in_get_buffer_receives_nothing_more(lo
     assert protocol.log == ["made"]
     transport.close()
     await heir.lost()
+
+
+@pytest.mark.asyncio_wrong("it closes the number, whosever it is")
+async def test_a_number_closed_under_a_transport_and_given_out_again_stays_its_new_owners(loop, attach):
+    transport, protocol, _ = await attach()
+    await settle()  # it is watched
+    number = transport.get_extra_info("socket").fileno()
+    near, far = nonblocking_pair()
+    with near, far:
+        os.dup2(near.fileno(), number)
+        transport.abort()
+        assert isinstance(await protocol.lost(), OSError | None)
+        os.write(number, b"alive")
+        assert far.recv(5) == b"alive"
+        os.close(number)

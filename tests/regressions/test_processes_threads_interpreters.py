@@ -81,6 +81,43 @@ def test_what_was_written_before_a_fork_in_the_same_turn_is_sent_once(end):
     checked_script(code)
 
 
+@pytest.mark.epoque_only("on asyncio nothing waits for the end of the turn")
+def test_what_was_written_before_a_fork_out_of_resume_writing_is_sent_once():
+    """While the turn's output leaves, some of it has left and some has not."""
+    code = """
+    near, far = socket.socketpair()
+    other_near, other_far = socket.socketpair()
+    loop = new_loop()
+    parent = os.getpid()
+
+    class Forking(asyncio.Protocol):
+        def resume_writing(self):
+            if not os.fork():
+                loop.call_soon(loop.stop)
+            else:
+                os.wait()
+                loop.call_soon(loop.stop)
+
+    first, _ = run(loop, loop.create_connection(Forking, sock=near))
+    second, _ = run(loop, loop.create_connection(asyncio.Protocol, sock=other_near))
+
+    def write():
+        first.write(b"x")
+        first.set_write_buffer_limits(high=0)
+        second.write(b"once")
+
+    try:
+        loop.call_soon(write)
+        loop.run_forever()
+    finally:
+        if os.getpid() != parent:
+            os._exit(0)
+    assert other_far.recv(100) == b"once"
+    os._exit(0)
+    """
+    checked_script(code)
+
+
 def test_what_was_written_over_tls_before_a_fork_in_the_same_turn_is_sent_once():
     """Sent twice, the second copy would break the connection."""
     code = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 import tracemalloc
 
 import pytest
@@ -99,6 +100,19 @@ async def test_what_the_transport_below_holds_counts(secure):
     await far.receive(total)
     await protocol.reaches("resume")
     assert transport.get_write_buffer_size() == 0
+
+
+@pytest.mark.asyncio_wrong("it takes whatever is written, and pauses late")
+@pytest.mark.parametrize("size", range(104_000, 240_000, 8_000))
+async def test_whoever_was_paused_is_resumed(secure, size):
+    """However what is left is spread over this transport, the one below and the kernel."""
+    transport, protocol, far = await secure(kind="unix")
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+    transport.set_write_buffer_limits(high=100_000)
+    transport.write(pattern(size))
+    assert await far.receive(size) == pattern(size)
+    await settle()
+    assert protocol.log.count("pause") == protocol.log.count("resume")
 
 
 async def test_limits(secure):

@@ -136,6 +136,8 @@ class Selector:
                 # Closed behind our back. The kernel forgot it too, unless a duplicate lives; a ghost will tell.
                 if exc.errno not in _REPLACED:
                     raise
+                if source.owned:
+                    source.on_lost()  # which must not close what the number stands for now
             finally:
                 source.armed = 0
 
