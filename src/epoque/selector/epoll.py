@@ -101,6 +101,10 @@ class EpollSelector(Selector):
         self.poller.close()
         self.poller = poller
 
+    def found_replaced(self, source):
+        if source.owned:
+            source.on_lost()  # which must not close what the number stands for now
+
     def leave_to_parent(self):
         # The timer: set from here, it would go off there.
         alarm = self.alarm

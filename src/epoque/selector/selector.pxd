@@ -42,5 +42,6 @@ cdef class Selector:
     cdef int mask(self, int index) noexcept
     cdef int arm(self, Source source) except -1
     cdef int discard(self, Source source) except -1
+    cdef int found_replaced(self, Source source) except -1
     cdef int renew(self) except -1
     cdef int leave_to_parent(self) except -1

@@ -136,8 +136,7 @@ class Selector:
                 # Closed behind our back. The kernel forgot it too, unless a duplicate lives; a ghost will tell.
                 if exc.errno not in _REPLACED:
                     raise
-                if source.owned:
-                    source.on_lost()  # which must not close what the number stands for now
+                self.found_replaced(source)
             finally:
                 source.armed = 0
 
@@ -259,3 +258,6 @@ class Selector:
 
     def leave_to_parent(self):
         """Replace whatever else a child process must not share with its parent."""
+
+    def found_replaced(self, source):
+        """The kernel knows nothing of a registration that was to be undone; what follows from that?"""
