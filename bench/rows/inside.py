@@ -1,4 +1,4 @@
-"""Rows whose operation runs, and is timed, inside one process: bench/worker.py."""
+"""Rows whose operation runs, and is timed, inside one process, that of `bench.worker`."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ class Batch(Inside):
 
     batch: Callable[[asyncio.AbstractEventLoop, int], float]
     size: int
-    body: Any = None  # bench/worker.py repeats the batch
+    body: Any = None  # `bench.worker` repeats the batch
     unit: str = "ns"
