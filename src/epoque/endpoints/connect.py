@@ -43,16 +43,16 @@ async def connect_any(
     Raises OSError, or with all_errors an ExceptionGroup, when no address accepts.
     """
     failures: list[list[OSError]] = []  # a list for each attempt, in the order they began
-    attempts = [functools.partial(_connect, loop, failures, info, local_infos) for info in infos]
     try:
         if delay is not None:
+            attempts = [functools.partial(_connect, loop, failures, info, local_infos) for info in infos]
             sock = await _race(loop, attempts, delay)
             if sock is not None:
                 return sock
         else:
-            for attempt in attempts:
+            for info in infos:
                 try:
-                    return await attempt()
+                    return await _connect(loop, failures, info, local_infos)
                 except OSError:
                     continue
         raise _joined([exc for attempt_failures in failures for exc in attempt_failures], all_errors)

@@ -94,6 +94,17 @@ def is_literal(host: object) -> bool:
     return False
 
 
+def is_plain(address: object, family: int) -> bool:
+    """Is this the usual address of a socket of that family, (figures, port), which connect(2) takes as it stands?"""
+    if type(address) is not tuple or len(address) != 2 or type(address[0]) is not str or type(address[1]) is not int:
+        return False
+    try:
+        socket.inet_pton(family, address[0])
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def needs_lookup(address: object) -> bool:
     """Would the socket module ask a name server, and block, to send to this address?"""
     if not isinstance(address, tuple) or not address or not isinstance(address[0], str):

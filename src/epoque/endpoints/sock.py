@@ -132,7 +132,8 @@ async def sock_connect(loop: Any, sock: socket.socket, address: Any) -> None:
     """Connect to an address, host names are looked up first; see connect(2). A cancelled socket is best closed."""
     if type(sock) is not _Socket or loop.get_debug():
         check(loop, sock)
-    address = await _resolved(loop, sock, address)
+    if not names.is_plain(address, base.family_of(sock)):
+        address = await _resolved(loop, sock, address)
     pause = _RETRY_FIRST
     while True:
         try:

@@ -73,9 +73,9 @@ async def create_connection(
     if owned:
         if sock is not None:
             raise ValueError("host/port and sock can not be specified at the same time")
-        ask = functools.partial(names.resolve, loop, family=family, type=socket.SOCK_STREAM, proto=proto, flags=flags)
-        infos = _not_empty(await ask((host, port)))
-        local_infos = None if local_addr is None else _not_empty(await ask(local_addr))
+        ask = {"family": family, "type": socket.SOCK_STREAM, "proto": proto, "flags": flags}
+        infos = _not_empty(await names.resolve(loop, (host, port), **ask))
+        local_infos = None if local_addr is None else _not_empty(await names.resolve(loop, local_addr, **ask))
         if interleave is None and happy_eyeballs_delay is not None:
             interleave = 1
         if interleave:

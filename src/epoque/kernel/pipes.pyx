@@ -4,7 +4,6 @@ Pipes, FIFOs, terminals and other character devices; sockets too. Python ignores
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_FromStringAndSize
 
 from epoque.kernel cimport sockets
 from epoque.kernel.sockets cimport Receiver
@@ -21,9 +20,9 @@ cdef object read(int fd, Receiver receiver):
     """What one read() brings, as bytes; empty at the end, None when it would block."""
     cdef ssize_t count
     while True:
-        count = c_read(fd, receiver._buffer, receiver._size)
+        count = c_read(fd, receiver.memory(), receiver._size)
         if count >= 0:
-            return PyBytes_FromStringAndSize(receiver._buffer, count)
+            return receiver.take(count)
         if sockets._would_block():
             return None
 

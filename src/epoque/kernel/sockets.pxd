@@ -8,10 +8,12 @@ cdef enum:
 
 
 cdef class Receiver:
-    cdef char *_buffer
-    cdef Py_ssize_t _size  # bytes in _buffer
+    cdef bytes _spare  # what the next receive fills, unless somebody else has it; or None
+    cdef Py_ssize_t _size  # bytes that it has room for
     cdef Py_ssize_t _filled  # bytes that fill() has put there
 
+    cdef char *memory(self) except NULL
+    cdef object take(self, Py_ssize_t count)
     cdef object recv(self, int fd)
     cdef Py_ssize_t fill(self, int fd) except -2
     cdef object get(self)

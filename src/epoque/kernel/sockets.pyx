@@ -11,9 +11,10 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyOb
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_REFCNT, Py_XDECREF
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport uint16_t, uint32_t
-from libc.stdlib cimport free, malloc
 
 cdef extern from "<sys/socket.h>" nogil:
     ctypedef unsigned int socklen_t
@@ -124,12 +125,20 @@ cdef extern from "<stddef.h>" nogil:
     size_t UNIX_PATH_OFFSET "offsetof(struct sockaddr_un, sun_path)"
 
 cdef extern from "Python.h":
+    int _PyBytes_Resize(PyObject **data, Py_ssize_t size) except -1
     Py_buffer *PyMemoryView_GET_BUFFER(object view)
     bint PyMemoryView_Check(object view)
 
+cdef enum:
+    LARGE = 16 * 1024  # bytes; what is larger costs more to copy than new memory does
+
 
 cdef class Receiver:
-    """Where a loop receives: `recv` gives what one system call brings, as bytes of exactly that length."""
+    """Where a loop receives: `recv` gives what one system call brings, as bytes of exactly that length.
+
+    The memory is a bytes object, which is given away when a receive brings much. Who reads from it holds it, and so
+    keeps it from being filled again.
+    """
 
     def __cinit__(self, Py_ssize_t size):
         self._size = size
@@ -137,20 +146,33 @@ cdef class Receiver:
         # glibc returns freed memory to the kernel beyond a threshold, which follows the largest mapped block that was
         # freed (mallopt(3), M_MMAP_THRESHOLD). Without one, each message of 64 KiB would fault its pages in anew.
         PyMem_RawFree(PyMem_RawMalloc(2 * size))
-        self._buffer = <char *>malloc(size)
-        if self._buffer == NULL:
-            raise MemoryError
 
-    def __dealloc__(self):
-        free(self._buffer)
+    cdef char *memory(self) except NULL:
+        """Where to receive, `_size` bytes that nobody else has."""
+        if self._spare is None or Py_REFCNT(self._spare) > 1:
+            self._spare = PyBytes_FromStringAndSize(NULL, self._size)
+        return PyBytes_AS_STRING(self._spare)
+
+    cdef object take(self, Py_ssize_t count):
+        """The first `count` bytes of the memory."""
+        cdef PyObject *data = <PyObject *>self._spare
+        if count < LARGE:
+            return PyBytes_FromStringAndSize(PyBytes_AS_STRING(self._spare), count)
+        Py_INCREF(self._spare)
+        self._spare = None
+        try:
+            _PyBytes_Resize(&data, count)
+            return <object>data
+        finally:
+            Py_XDECREF(data)
 
     cdef object recv(self, int fd):
         """Bytes, empty at the end of the stream, or None when it would block."""
         cdef ssize_t count
         while True:
-            count = c_recv(fd, self._buffer, self._size, 0)
+            count = c_recv(fd, self.memory(), self._size, 0)
             if count >= 0:
-                return PyBytes_FromStringAndSize(self._buffer, count)
+                return self.take(count)
             if _would_block():
                 return None
 
@@ -158,7 +180,7 @@ cdef class Receiver:
         """Receive without making bytes of it; return the count, 0 at the end of the stream, or -1."""
         cdef ssize_t count
         while True:
-            count = c_recv(fd, self._buffer, self._size, 0)
+            count = c_recv(fd, self.memory(), self._size, 0)
             if count >= 0:
                 self._filled = count
                 return count
@@ -167,7 +189,7 @@ cdef class Receiver:
 
     cdef object get(self):
         """What `fill` brought, as bytes."""
-        return PyBytes_FromStringAndSize(self._buffer, self._filled)
+        return PyBytes_FromStringAndSize(PyBytes_AS_STRING(self._spare), self._filled)
 
 
 # After a call that failed: true when it would have blocked, false when it is to be repeated, else OSError.

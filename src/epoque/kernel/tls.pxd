@@ -34,12 +34,12 @@ cdef class Engine:
     cdef object _outgoing  # ssl.MemoryBIO: ciphertext to be sent; None likewise
     cdef SSL *_ssl  # OpenSSL's own, below ssl_object; NULL if only the ssl module may touch it
     cdef TLSMemory *_memory  # below _ssl, NULL likewise
-    cdef bytes _held  # what _memory points into, unless that is a receiver's; or None
+    cdef bytes _held  # what _memory points into, while something is left there
     cdef object _end  # what ended the reading, once it was met: b"" or an exception
 
     cdef int receive(self, object data) except -1
     cdef int receive_from(self, sockets.Receiver receiver) except -1
-    cdef int settle(self) except -1
+    cdef int settle(self, sockets.Receiver receiver) except -1
     cdef Py_ssize_t waiting(self) except -1
     cdef bint idle(self) except -1
     cdef bint handshake(self) except -1

@@ -36,11 +36,11 @@ class Engine:
             self.offset = 0
 
     def receive_from(self, receiver):
-        """Take what `receiver` was filled with, which `settle` must follow before it is filled again."""
+        """Take what `receiver` was filled with, which `settle` must follow."""
         self.receive(receiver.get())
 
-    def settle(self):
-        """Keep what is left of the ciphertext taken from a receiver."""
+    def settle(self, receiver):
+        """Let the receiver have its memory back, of which only the rest of a record is still wanted."""
 
     def waiting(self):
         """Bytes that were received and not read."""

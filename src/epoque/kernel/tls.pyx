@@ -143,18 +143,17 @@ cdef class Engine:
         return 0
 
     cdef int receive_from(self, sockets.Receiver receiver) except -1:
-        """Take what `receiver` was filled with, which `settle` must follow before it is filled again."""
+        """Take what `receiver` was filled with, which `settle` must follow."""
         if self._ssl == NULL or self._memory.left:
             self.receive(receiver.get())
         else:
-            self._held = None
-            self._memory.next = receiver._buffer
+            _hold(self, receiver._spare)
             self._memory.left = receiver._filled
         return 0
 
-    cdef int settle(self) except -1:
-        """Keep what is left of the ciphertext taken from a receiver."""
-        if self._ssl != NULL and self._memory.left and self._held is None:
+    cdef int settle(self, sockets.Receiver receiver) except -1:
+        """Let the receiver have its memory back, of which only the rest of a record is still wanted."""
+        if self._held is not None and self._held is receiver._spare:
             _hold(self, self._memory.next[: self._memory.left])
         return 0
 

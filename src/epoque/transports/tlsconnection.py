@@ -136,12 +136,12 @@ class TLSConnection(Source):
         self.go_on()
 
     def _take(self, receiver):
-        """`data_received`, out of the loop's buffer, which is filled again as soon as this returns."""
+        """`data_received`, out of the loop's buffer."""
         self.engine.receive_from(receiver)
         try:
             self.go_on()
         finally:
-            self.engine.settle()
+            self.engine.settle(receiver)
 
     def go_on(self):
         if self.state == OPEN:
