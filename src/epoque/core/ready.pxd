@@ -12,6 +12,6 @@ cdef class ReadyQueue:
     cdef bint idle  # the loop sleeps, or is about to: a bell must ring
 
     cdef int put_threadsafe(self, Handle handle) except -1
-    @cython.locals(handle=Handle)
+    @cython.locals(handles=fifo.Fifo, handle=Handle)
     cdef int run(self, object watcher, Py_ssize_t count) except -1
     cdef int put_back(self, Py_ssize_t count) except -1

@@ -38,10 +38,11 @@ class ReadyQueue:
 
         What they make ready waits for the next turn. If an exception leaves one, those behind it stay first in line.
         """
+        handles = self.handles
         for _ in range(count):
-            if not fifo.size(self.handles):  # a child forked by one of them has closed the loop
+            if not fifo.size(handles):  # a child forked by one of them has closed the loop
                 break
-            handle = self.handles.popleft()
+            handle = handles.popleft()
             if handle.canceled:
                 continue
             if watcher is None:

@@ -5,14 +5,15 @@ Neither runs Python code, so the GIL makes them atomic. A `collections.deque` do
 allocated anew whenever it was emptied, which for a loop is every turn.
 """
 
-from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject
 
 cdef extern from *:
     """
-    /* An empty place holds None. References move along with the items. */
+    /* An empty place holds None. References move along with the items; that to the ring is borrowed, because counting
+       it for each item would take as long as all the rest. */
     static inline void epoque_put(PyObject *ring, Py_ssize_t index, PyObject *item) {
         Py_INCREF(item);
-        PyList_SET_ITEM(ring, index, item);
+        PyList_SET_ITEM(ring, index & (PyList_GET_SIZE(ring) - 1), item);
         Py_DECREF(Py_None);
     }
 
@@ -23,8 +24,9 @@ cdef extern from *:
         return item;
     }
     """
-    void epoque_put(list ring, Py_ssize_t index, object item)
-    object epoque_take(list ring, Py_ssize_t index)
+    void epoque_put(PyObject *ring, Py_ssize_t index, PyObject *item)
+    object epoque_take(PyObject *ring, Py_ssize_t index)
+    Py_ssize_t room "PyList_GET_SIZE"(PyObject *ring)
 
 cdef enum:
     FIRST_SIZE = 64
@@ -39,18 +41,18 @@ cdef class Fifo:
         self._count = 0
 
     cdef int append(self, object item) except -1:
-        if self._count == PyList_GET_SIZE(self._slots):
+        if self._count == room(<PyObject *>self._slots):
             _grow(self)
-        epoque_put(self._slots, (self._head + self._count) & (PyList_GET_SIZE(self._slots) - 1), item)
+        epoque_put(<PyObject *>self._slots, self._head + self._count, <PyObject *>item)
         self._count += 1
         return 0
 
     cdef object popleft(self):
         """The first item; the caller has seen that there is one."""
-        cdef object item = epoque_take(self._slots, self._head)
-        self._head = (self._head + 1) & (PyList_GET_SIZE(self._slots) - 1)
+        cdef Py_ssize_t index = self._head
+        self._head = (index + 1) & (room(<PyObject *>self._slots) - 1)
         self._count -= 1
-        return item
+        return epoque_take(<PyObject *>self._slots, index)
 
     cdef int clear(self) except -1:
         # What dies with the items may append again.
@@ -71,7 +73,7 @@ cdef list items(Fifo queue):
 cdef int _grow(Fifo queue) except -1:
     """Double the ring, begun at index 0."""
     cdef list ring, larger
-    while queue._count == PyList_GET_SIZE(queue._slots):
+    while queue._count == room(<PyObject *>queue._slots):
         ring = queue._slots
         larger = ring[queue._head :] + ring[: queue._head] + [None] * len(ring)
         # Making a list may collect garbage (Python 3.11), and a finalizer may append: then it has grown already.
