@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import socket
 import ssl
 import types
 import weakref
@@ -141,6 +142,7 @@ async def test_nothing_sent_in_clear_passes_for_encrypted(loop):
 @pytest.mark.asyncio_wrong("resuming fails an assertion, and the handshake hangs")
 async def test_on_a_transport_whose_writing_is_paused(loop, attach, server):
     transport, protocol, peer = await attach()
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)  # else it may take all
     size = 4_000_000
     transport.write(pattern(size))
     assert protocol.log == ["made", "pause"]

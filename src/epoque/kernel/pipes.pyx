@@ -20,9 +20,9 @@ cdef object read(int fd, Receiver receiver):
     """What one read() brings, as bytes; empty at the end, None when it would block."""
     cdef ssize_t count
     while True:
-        count = c_read(fd, receiver.memory(), receiver._size)
+        count = c_read(fd, sockets._memory(receiver), receiver._size)
         if count >= 0:
-            return receiver.take(count)
+            return sockets._take(receiver, count)
         if sockets._would_block():
             return None
 

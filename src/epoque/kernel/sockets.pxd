@@ -12,8 +12,6 @@ cdef class Receiver:
     cdef Py_ssize_t _size  # bytes that it has room for
     cdef Py_ssize_t _filled  # bytes that fill() has put there
 
-    cdef char *memory(self) except NULL
-    cdef object take(self, Py_ssize_t count)
     cdef object recv(self, int fd)
     cdef Py_ssize_t fill(self, int fd) except -2
     cdef object get(self)
@@ -31,3 +29,5 @@ cdef int shutdown(int fd) except -1
 cdef object _named(void *storage, unsigned int length)
 cdef Py_ssize_t _gather(list pieces, Py_ssize_t offset, iovec *vector) except -1
 cdef bint _would_block() except -1
+cdef char *_memory(Receiver receiver) except NULL
+cdef object _take(Receiver receiver, Py_ssize_t count)

@@ -147,32 +147,13 @@ cdef class Receiver:
         # freed (mallopt(3), M_MMAP_THRESHOLD). Without one, each message of 64 KiB would fault its pages in anew.
         PyMem_RawFree(PyMem_RawMalloc(2 * size))
 
-    cdef char *memory(self) except NULL:
-        """Where to receive, `_size` bytes that nobody else has."""
-        if self._spare is None or Py_REFCNT(self._spare) > 1:
-            self._spare = PyBytes_FromStringAndSize(NULL, self._size)
-        return PyBytes_AS_STRING(self._spare)
-
-    cdef object take(self, Py_ssize_t count):
-        """The first `count` bytes of the memory."""
-        cdef PyObject *data = <PyObject *>self._spare
-        if count < LARGE:
-            return PyBytes_FromStringAndSize(PyBytes_AS_STRING(self._spare), count)
-        Py_INCREF(self._spare)
-        self._spare = None
-        try:
-            _PyBytes_Resize(&data, count)
-            return <object>data
-        finally:
-            Py_XDECREF(data)
-
     cdef object recv(self, int fd):
         """Bytes, empty at the end of the stream, or None when it would block."""
         cdef ssize_t count
         while True:
-            count = c_recv(fd, self.memory(), self._size, 0)
+            count = c_recv(fd, _memory(self), self._size, 0)
             if count >= 0:
-                return self.take(count)
+                return _take(self, count)
             if _would_block():
                 return None
 
@@ -180,7 +161,7 @@ cdef class Receiver:
         """Receive without making bytes of it; return the count, 0 at the end of the stream, or -1."""
         cdef ssize_t count
         while True:
-            count = c_recv(fd, self.memory(), self._size, 0)
+            count = c_recv(fd, _memory(self), self._size, 0)
             if count >= 0:
                 self._filled = count
                 return count
@@ -190,6 +171,27 @@ cdef class Receiver:
     cdef object get(self):
         """What `fill` brought, as bytes."""
         return PyBytes_FromStringAndSize(PyBytes_AS_STRING(self._spare), self._filled)
+
+
+# Where to receive: memory that nobody else has.
+cdef char *_memory(Receiver receiver) except NULL:
+    if receiver._spare is None or Py_REFCNT(receiver._spare) > 1:
+        receiver._spare = PyBytes_FromStringAndSize(NULL, receiver._size)
+    return PyBytes_AS_STRING(receiver._spare)
+
+
+# The first `count` bytes of that memory.
+cdef object _take(Receiver receiver, Py_ssize_t count):
+    cdef PyObject *data = <PyObject *>receiver._spare
+    if count < LARGE:
+        return PyBytes_FromStringAndSize(PyBytes_AS_STRING(receiver._spare), count)
+    Py_INCREF(receiver._spare)
+    receiver._spare = None
+    try:
+        _PyBytes_Resize(&data, count)
+        return <object>data
+    finally:
+        Py_XDECREF(data)
 
 
 # After a call that failed: true when it would have blocked, false when it is to be repeated, else OSError.
