@@ -197,7 +197,7 @@ class Scheduler:
 
     @property
     def _scheduled(self):
-        return list(self.timers.heap) if self.usable else []
+        return self.timers.heap.items() if self.usable else []
 
     @property
     def _timer_cancelled_count(self):
