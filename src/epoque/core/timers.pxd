@@ -9,13 +9,8 @@ cdef long long NEVER
 @cython.final
 cdef class TimerHandle(Handle):
     cdef object whence  # scheduled time as given, in seconds
-    cdef long long deadline  # the same in nanoseconds, rounded up
-    cdef Py_ssize_t ticket  # of the heap it stands in
-    cdef Timers timers  # the heap it stands in, None outside
-
-
-@cython.locals(timer=TimerHandle)
-cdef TimerHandle new_timer(object when, object callback, tuple args, object loop, object context)
+    cdef Py_ssize_t ticket  # of its place there
+    cdef heap.Heap heap  # that it stands in, None outside
 
 
 @cython.final
@@ -23,8 +18,8 @@ cdef class Timers:
     cdef heap.Heap heap
 
     cpdef long long earliest(self) noexcept
-    cpdef int add(self, TimerHandle timer) except -1
-    cpdef int remove(self, TimerHandle timer) except -1
+    @cython.locals(timer=TimerHandle)
+    cpdef TimerHandle add(self, object when, object callback, tuple args, object loop, object context)
     @cython.locals(timer=TimerHandle)
     cpdef int expire(self, long long now, fifo.Fifo ready) except -1
     @cython.locals(timer=TimerHandle)

@@ -10,20 +10,20 @@ from epoque.core.handle import Handle
 from epoque.kernel import clock, heap
 from epoque.kernel.masks import NEVER
 
-__all__ = ["TimerHandle", "Timers", "new_timer"]
+__all__ = ["TimerHandle", "Timers"]
 
 
 class TimerHandle(Handle):
     """A callback that waits for its time. Returned by `call_later` and `call_at`."""
 
-    __slots__ = ("deadline", "ticket", "timers", "whence")
+    __slots__ = ("heap", "ticket", "whence")
 
     def __init__(self, when, callback, args, loop, context):
         Handle.__init__(self, callback, args, loop, context)
+        clock.from_seconds(when)  # refuses what is no time
         self.whence = when
-        self.deadline = clock.from_seconds(when)
         self.ticket = 0
-        self.timers = None
+        self.heap = None
 
     @property
     def __class__(self):
@@ -36,8 +36,9 @@ class TimerHandle(Handle):
     def cancel(self):
         """Keep the callback from running, and take it out of the timers. Cancelling twice is harmless."""
         self.drop()
-        if self.timers is not None:
-            self.timers.remove(self)
+        if self.heap is not None:
+            self.heap.remove(self.ticket)
+            self.heap = None
 
     def describe(self):
         parts = Handle.describe(self)
@@ -72,23 +73,7 @@ class TimerHandle(Handle):
 
     @property
     def _scheduled(self):
-        return self.timers is not None
-
-
-def new_timer(when, callback, args, loop, context):
-    """A TimerHandle without the detour through ``__init__``."""
-    timer = TimerHandle.__new__(TimerHandle)
-    timer.callback = callback
-    timer.args = args
-    timer.loop = loop
-    timer.context = context
-    timer.canceled = False
-    timer.origin = None
-    timer.text = None
-    timer.whence = when
-    timer.deadline = clock.from_seconds(when)
-    timer.timers = None
-    return timer
+        return self.heap is not None
 
 
 class Timers:
@@ -106,26 +91,33 @@ class Timers:
         """The next deadline, in nanoseconds of the monotonic clock; NEVER when there is none."""
         return self.heap.first_key() if self.heap.size() else NEVER
 
-    def add(self, timer):
-        timer.timers = self
-        timer.ticket = self.heap.push(timer, timer.deadline)
-
-    def remove(self, timer):
-        """Take `timer` out."""
-        timer.timers = None
-        self.heap.remove(timer.ticket)
+    def add(self, when, callback, args, loop, context):
+        """A TimerHandle, without the detour through ``__init__``, that waits from now on."""
+        timer = TimerHandle.__new__(TimerHandle)
+        timer.callback = callback
+        timer.args = args
+        timer.loop = loop
+        timer.context = context
+        timer.canceled = False
+        timer.origin = None
+        timer.text = None
+        timer.whence = when
+        timer.ticket = self.heap.push(timer, clock.from_seconds(when))
+        timer.heap = self.heap
+        return timer
 
     def expire(self, now, ready):
         """Move every timer whose deadline is not after `now` to the queue `ready`, in order."""
-        while self.heap.size() and self.heap.first_key() <= now:
-            timer = self.heap.pop()
-            timer.timers = None
+        timer = self.heap.pop(now)
+        while timer is not None:
+            timer.heap = None
             ready.append(timer)
+            timer = self.heap.pop(now)
 
     def clear(self):
         """Drop all timers, as cancelled ones: their handles outlive a closed loop."""
         for timer in self.heap.items():
-            timer.timers = None
+            timer.heap = None
         self.heap.clear()
 
 

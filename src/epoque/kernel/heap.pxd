@@ -17,7 +17,7 @@ cdef class Heap:
 
     cdef Py_ssize_t push(self, object item, long long key) except -1
     cdef int remove(self, Py_ssize_t ticket) except -1
-    cdef object pop(self)
+    cdef object pop(self, long long limit)
     cdef long long first_key(self) noexcept
     cdef int clear(self) except -1
     cdef list items(self)

@@ -37,12 +37,17 @@ class Heap:
             heapify(self._entries)
             self._empty = 0
 
-    def pop(self):
-        """Take out the first item; the caller has seen that there is one."""
-        self.first_key()
-        entry = heappop(self._entries)
-        item, entry[2] = entry[2], None  # whoever keeps the ticket does not keep the item
-        return item
+    def pop(self, limit):
+        """Take out the first item unless its key is beyond the limit; None if there is none."""
+        entries = self._entries
+        while entries and entries[0][0] <= limit:
+            entry = heappop(entries)
+            item = entry[2]
+            if item is not None:
+                entry[2] = None  # whoever keeps the ticket does not keep the item
+                return item
+            self._empty -= 1
+        return None
 
     def first_key(self):
         """The key of the first item; the caller has seen that there is one."""

@@ -61,8 +61,10 @@ cdef class Heap:
         self._items.pop()
         return 0
 
-    cdef object pop(self):
-        """Take out the first item; the caller has seen that there is one."""
+    cdef object pop(self, long long limit):
+        """Take out the first item unless its key is beyond the limit; None if there is none."""
+        if not self._items or self._nodes[0].key > limit:
+            return None
         item = <object>item_at(<PyObject *>self._items, 0)
         self.remove(self._nodes[0].ticket)
         return item
