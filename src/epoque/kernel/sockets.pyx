@@ -2,6 +2,9 @@
 
 Sockets are named by descriptor, so that a transport need not hold a `socket.socket`. None of these calls blocks, so none
 gives up the GIL: taking it back may cost more than the call.
+
+The functions whose name begins with try_ are for coroutines, which have a `socket.socket`: an exception for each time
+that there is nothing costs more than all the rest. What is not of this very type does it itself, in its own way.
 """
 
 import os
@@ -41,6 +44,7 @@ cdef extern from "<sys/socket.h>" nogil:
         AF_INET6
         AF_UNIX
         INET6_ADDRSTRLEN
+        MSG_DONTWAIT
         SHUT_WR
 
 cdef extern from *:
@@ -132,6 +136,9 @@ cdef extern from "Python.h":
 cdef enum:
     LARGE = 16 * 1024  # bytes; what is larger costs more to copy than new memory does
 
+_WOULD_BLOCK = (BlockingIOError, InterruptedError)
+_Socket = socket.socket
+
 
 cdef class Receiver:
     """Where a loop receives: `recv` gives what one system call brings, as bytes of exactly that length.
@@ -187,6 +194,11 @@ cdef object _take(Receiver receiver, Py_ssize_t count):
         return PyBytes_FromStringAndSize(PyBytes_AS_STRING(receiver._spare), count)
     Py_INCREF(receiver._spare)
     receiver._spare = None
+    return _cut(data, count)
+
+
+# The first `count` bytes of what nobody else has; takes over the reference.
+cdef object _cut(PyObject *data, Py_ssize_t count):
     try:
         _PyBytes_Resize(&data, count)
         return <object>data
@@ -202,6 +214,89 @@ cdef bint _would_block() except -1:
         PyErr_SetFromErrno(OSError)
     PyErr_CheckSignals()
     return False
+
+
+cpdef object try_recv(object sock, Py_ssize_t size):
+    """Up to `size` bytes, none at the end of the stream, or None when it would block."""
+    cdef PyObject *data
+    cdef ssize_t count
+    cdef int fd
+    if type(sock) is not _Socket:
+        return _own_recv(sock, size)
+    if size < 0:
+        raise ValueError("negative buffersize in recv")
+    fd = sock.fileno()
+    memory = PyBytes_FromStringAndSize(NULL, size)
+    while True:
+        count = c_recv(fd, PyBytes_AS_STRING(memory), size, MSG_DONTWAIT)
+        if count >= 0:
+            data = <PyObject *>memory
+            Py_INCREF(memory)
+            memory = None
+            return _cut(data, count)
+        if _would_block():
+            return None
+
+
+cpdef Py_ssize_t try_recv_into(object sock, object buffer) except -2:
+    """Receive into a writable buffer; return the count, 0 at the end of the stream, or -1 when it would block."""
+    cdef Py_buffer view
+    cdef ssize_t count
+    cdef int fd
+    if type(sock) is not _Socket:
+        return _own_recv_into(sock, buffer)
+    fd = sock.fileno()
+    PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+    try:
+        while True:
+            count = c_recv(fd, view.buf, view.len, MSG_DONTWAIT)
+            if count >= 0:
+                return count
+            if _would_block():
+                return -1
+    finally:
+        PyBuffer_Release(&view)
+
+
+cpdef Py_ssize_t try_send(object sock, object data) except -2:
+    """Send from a buffer; return the count, or -1 when it would block."""
+    cdef Py_buffer view
+    cdef ssize_t count
+    cdef int fd
+    if type(sock) is not _Socket:
+        return _own_send(sock, data)
+    fd = sock.fileno()
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        while True:
+            count = c_send(fd, view.buf, view.len, EPOQUE_NOSIGNAL | MSG_DONTWAIT)
+            if count >= 0:
+                return count
+            if _would_block():
+                return -1
+    finally:
+        PyBuffer_Release(&view)
+
+
+def _own_recv(sock, size):
+    try:
+        return sock.recv(size)
+    except _WOULD_BLOCK:
+        return None
+
+
+def _own_recv_into(sock, buffer):
+    try:
+        return sock.recv_into(buffer)
+    except _WOULD_BLOCK:
+        return -1
+
+
+def _own_send(sock, data):
+    try:
+        return sock.send(data)
+    except _WOULD_BLOCK:
+        return -1
 
 
 cdef Py_ssize_t recv_into(int fd, object buffer) except -2:
