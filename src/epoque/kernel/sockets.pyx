@@ -135,6 +135,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     LARGE = 16 * 1024  # bytes; what is larger costs more to copy than new memory does
+    TRIED = 256 * 1024  # bytes that one try_recv() can bring without memory of its own
 
 _WOULD_BLOCK = (BlockingIOError, InterruptedError)
 _Socket = socket.socket
@@ -180,6 +181,9 @@ cdef class Receiver:
         return PyBytes_FromStringAndSize(PyBytes_AS_STRING(self._spare), self._filled)
 
 
+cdef Receiver _shared = Receiver(TRIED)  # by all loops; the GIL is not given up while it is in use
+
+
 # Where to receive: memory that nobody else has.
 cdef char *_memory(Receiver receiver) except NULL:
     if receiver._spare is None or Py_REFCNT(receiver._spare) > 1:
@@ -194,11 +198,6 @@ cdef object _take(Receiver receiver, Py_ssize_t count):
         return PyBytes_FromStringAndSize(PyBytes_AS_STRING(receiver._spare), count)
     Py_INCREF(receiver._spare)
     receiver._spare = None
-    return _cut(data, count)
-
-
-# The first `count` bytes of what nobody else has; takes over the reference.
-cdef object _cut(PyObject *data, Py_ssize_t count):
     try:
         _PyBytes_Resize(&data, count)
         return <object>data
@@ -218,22 +217,15 @@ cdef bint _would_block() except -1:
 
 cpdef object try_recv(object sock, Py_ssize_t size):
     """Up to `size` bytes, none at the end of the stream, or None when it would block."""
-    cdef PyObject *data
     cdef ssize_t count
     cdef int fd
-    if type(sock) is not _Socket:
+    if type(sock) is not _Socket or size < 0 or size > TRIED:
         return _own_recv(sock, size)
-    if size < 0:
-        raise ValueError("negative buffersize in recv")
     fd = sock.fileno()
-    memory = PyBytes_FromStringAndSize(NULL, size)
     while True:
-        count = c_recv(fd, PyBytes_AS_STRING(memory), size, MSG_DONTWAIT)
+        count = c_recv(fd, _memory(_shared), size, MSG_DONTWAIT)
         if count >= 0:
-            data = <PyObject *>memory
-            Py_INCREF(memory)
-            memory = None
-            return _cut(data, count)
+            return _take(_shared, count)
         if _would_block():
             return None
 
