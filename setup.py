@@ -24,6 +24,7 @@ from setuptools.command.build_ext import build_ext
 COMPILED = [
     "kernel.clock",
     "kernel.fifo",
+    "kernel.heap",
     "kernel.interp",
     "kernel.epoll",
     "kernel.kqueue",

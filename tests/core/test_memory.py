@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import warnings
 import weakref
 
 import pytest
@@ -137,3 +138,59 @@ def test_cancelled_timers_leave_no_memory(loop):
     del handles, handle
     turn(loop)
     assert [reference for reference in references if reference() is not None] == []
+
+
+FLOOD = 1_000  # callbacks in line at once, more than are shown to the garbage collector one by one
+
+
+def flood(loop, make, then):
+    """In one turn call `make`, which is to schedule a callback, many times, and `then`; the run ends with that turn."""
+
+    def begin():
+        for _ in range(FLOOD):
+            make()
+        then()
+
+    loop.call_soon(begin)
+    loop.call_soon(loop.stop)
+
+
+def test_who_keeps_the_handle_of_a_callback_that_ran_can_be_collected(loop):
+    class Keeper:
+        def __init__(self):
+            self.handle = loop.call_soon(self.method)
+
+        def method(self):
+            references.append(weakref.ref(self))
+
+    references = []
+    keepers = []
+    flood(loop, lambda: keepers.append(Keeper()), int)
+    loop.run_forever()
+    turn(loop)
+    assert len(references) == FLOOD
+    keepers.clear()
+    gc.collect()
+    assert [reference for reference in references if reference() is not None] == []
+
+
+def test_a_loop_that_nobody_has_closed_can_be_collected_with_what_is_in_line():
+    loop = new_loop()
+    reference = weakref.ref(loop)
+    flood(loop, lambda: loop.call_soon(loop.time), int)
+    loop.run_forever()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        del loop
+        gc.collect()
+    assert reference() is None
+
+
+def test_a_collection_in_the_middle_of_a_flood_loses_nothing(loop):
+    ran = []
+    flood(loop, lambda: loop.call_soon(ran.append, Argument()), gc.collect)
+    loop.run_forever()
+    loop.call_soon(gc.collect)
+    turn(loop)
+    assert len(ran) == FLOOD
+    assert all(type(argument) is Argument for argument in ran)

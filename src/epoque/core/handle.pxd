@@ -15,6 +15,7 @@ cdef class Handle:
     cdef bint canceled
     cdef object __weakref__
 
+    cdef int drop(self) except -1
     cdef int run(self) except -1
     cdef int report(self, object exc) except -1
     cdef list describe(self)

@@ -37,9 +37,12 @@ class Handle:
 
     def cancel(self):
         """Keep the callback from running. Its references are dropped at once; cancelling twice is harmless."""
+        self.drop()
+
+    def drop(self):
         if not self.canceled:
             self.canceled = True
-            if self.loop.get_debug():
+            if self.origin is not None and self.loop.get_debug():
                 self.text = repr(self)
             self.callback = None
             self.args = None
@@ -148,7 +151,7 @@ class ThreadSafeHandle(Handle):
     def cancel(self):
         """Keep the callback from running, unless it has; if it runs in another thread, wait for its end."""
         with self.lock:
-            Handle.cancel(self)
+            self.drop()
 
     def cancelled(self):
         """Whether `cancel` was called; if the callback runs in another thread, at its end."""

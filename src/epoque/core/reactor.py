@@ -136,12 +136,14 @@ class Reactor(Scheduler):
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
         events._set_running_loop(self)
         self.signals.enter()
+        fifo.hide(self.queue.handles, True)
         self.looked = 0
         self.turning = True
 
     def leave(self):
         self.turning = False
         self.stopping = False
+        fifo.hide(self.queue.handles, False)
         self.thread = 0
         events._set_running_loop(None)
         if self.previous_hooks is not None:
@@ -190,7 +192,7 @@ class Reactor(Scheduler):
     def look_around(self):
         """Deliver the events that were fetched, and put the timers that are due in line."""
         self.look_at_descriptors()
-        if self.timers.heap:
+        if self.timers.heap.size():
             self.timers.expire(clock.monotonic_ns(), self.queue.handles)
 
     def sleep(self):

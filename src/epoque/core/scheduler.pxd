@@ -1,7 +1,6 @@
 cimport cython
 
 from epoque.core cimport handle as handles
-from epoque.core cimport timers
 from epoque.core.handle cimport Handle
 from epoque.core.ready cimport ReadyQueue
 from epoque.core.timers cimport TimerHandle, Timers

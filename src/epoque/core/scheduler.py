@@ -6,7 +6,7 @@ from asyncio import futures, tasks
 from collections import deque
 from contextvars import Context
 
-from epoque.core import debug, timers
+from epoque.core import debug
 from epoque.core import handle as handles
 from epoque.core.ready import ReadyQueue
 from epoque.core.timers import Timers
@@ -39,7 +39,7 @@ class Scheduler:
 
     def time(self):
         """The loop's clock, `time.monotonic()`, in seconds."""
-        return clock.to_seconds(clock.monotonic_ns())
+        return clock.now()
 
     def call_soon(self, callback, *args, context=None):
         """Run ``callback(*args)`` in the next turn, in the order of the calls. Not thread-safe.
@@ -86,7 +86,7 @@ class Scheduler:
         """Run ``callback(*args)`` once `delay` seconds have passed, never earlier. ValueError for NaN."""
         if delay is None:
             raise TypeError("delay must not be None")
-        return self.add_timer(clock.to_seconds(clock.monotonic_ns()) + delay, callback, args, context)
+        return self.add_timer(clock.now() + delay, callback, args, context)
 
     def call_at(self, when, callback, *args, context=None):
         """Run ``callback(*args)`` once `time` has reached `when` seconds, never earlier.
@@ -105,10 +105,9 @@ class Scheduler:
             debug.check_callback(callback, "call_at")
         if when != when:
             raise ValueError("the time of a timer cannot be NaN")
-        timer = timers.new_timer(when, callback, args, self, interp.copy_context() if context is None else context)
+        timer = self.timers.add(when, callback, args, self, interp.copy_context() if context is None else context)
         if self.debug:
             timer.origin = debug.origin()
-        self.timers.add(timer)
         return timer
 
     def create_future(self):
@@ -197,7 +196,7 @@ class Scheduler:
 
     @property
     def _scheduled(self):
-        return list(self.timers.heap) if self.usable else []
+        return self.timers.heap.items() if self.usable else []
 
     @property
     def _timer_cancelled_count(self):

@@ -1,32 +1,29 @@
-"""What is due next? Timers in a 4-ary heap, ordered by deadline and, for equal ones, by the order of their making.
+"""What is due next? Timers in a heap, ordered by deadline and, for equal ones, by the order of their making.
 
-Every handle knows its place in the heap, so that `cancel` takes it out at once: nothing cancelled lies about to be
-swept later, and the memory of a cancelled timer is free when its owner lets go of it. Four children per node make the
-heap half as deep as two would; cancelling and adding timers mostly touches the leaves (a timeout is usually cancelled
-long before it is due).
+`cancel` takes a timer out at once: nothing cancelled lies about to be swept later, and the memory of a cancelled timer
+is free when its owner lets go of it.
 """
 
 import asyncio
 
 from epoque.core.handle import Handle
-from epoque.kernel import clock
+from epoque.kernel import clock, heap
 from epoque.kernel.masks import NEVER
 
-__all__ = ["TimerHandle", "Timers", "new_timer"]
+__all__ = ["TimerHandle", "Timers"]
 
 
 class TimerHandle(Handle):
     """A callback that waits for its time. Returned by `call_later` and `call_at`."""
 
-    __slots__ = ("deadline", "place", "sequence", "timers", "whence")
+    __slots__ = ("heap", "ticket", "whence")
 
     def __init__(self, when, callback, args, loop, context):
         Handle.__init__(self, callback, args, loop, context)
+        clock.from_seconds(when)  # refuses what is no time
         self.whence = when
-        self.deadline = clock.from_seconds(when)
-        self.sequence = 0
-        self.place = -1
-        self.timers = None
+        self.ticket = 0
+        self.heap = None
 
     @property
     def __class__(self):
@@ -38,9 +35,10 @@ class TimerHandle(Handle):
 
     def cancel(self):
         """Keep the callback from running, and take it out of the timers. Cancelling twice is harmless."""
-        Handle.cancel(self)
-        if self.timers is not None:
-            self.timers.remove(self)
+        self.drop()
+        if self.heap is not None:
+            self.heap.remove(self.ticket)
+            self.heap = None
 
     def describe(self):
         parts = Handle.describe(self)
@@ -75,123 +73,52 @@ class TimerHandle(Handle):
 
     @property
     def _scheduled(self):
-        return self.timers is not None
-
-
-def new_timer(when, callback, args, loop, context):
-    """A TimerHandle without the detour through ``__init__``."""
-    timer = TimerHandle.__new__(TimerHandle)
-    timer.callback = callback
-    timer.args = args
-    timer.loop = loop
-    timer.context = context
-    timer.canceled = False
-    timer.origin = None
-    timer.text = None
-    timer.whence = when
-    timer.deadline = clock.from_seconds(when)
-    timer.sequence = 0
-    timer.place = -1
-    timer.timers = None
-    return timer
+        return self.heap is not None
 
 
 class Timers:
-    """The heap of timers."""
+    """What waits for its time."""
 
-    __slots__ = ("heap", "sequence")
+    __slots__ = ("heap",)
 
     def __init__(self):
-        self.heap = []
-        self.sequence = 0
+        self.heap = heap.Heap()
 
     def __len__(self):
-        return len(self.heap)
+        return self.heap.size()
 
     def earliest(self):
         """The next deadline, in nanoseconds of the monotonic clock; NEVER when there is none."""
-        if not self.heap:
-            return NEVER
-        return self.first().deadline
+        return self.heap.first_key() if self.heap.size() else NEVER
 
-    def first(self):
-        return self.heap[0]
-
-    def add(self, timer):
-        self.sequence += 1
-        timer.sequence = self.sequence
-        timer.timers = self
-        self.heap.append(timer)
-        self.rise(timer, len(self.heap) - 1)
-
-    def remove(self, timer):
-        """Take `timer` out, wherever it stands."""
-        place = timer.place
-        timer.timers = None
-        timer.place = -1
-        last = self.heap.pop()
-        if last is timer:
-            return 0
-        # The last one fills the gap; it may belong further up or down than the one it follows.
-        if before(last, timer):
-            self.rise(last, place)
-        else:
-            self.sink(last, place)
+    def add(self, when, callback, args, loop, context):
+        """A TimerHandle, without the detour through ``__init__``, that waits from now on."""
+        timer = TimerHandle.__new__(TimerHandle)
+        timer.callback = callback
+        timer.args = args
+        timer.loop = loop
+        timer.context = context
+        timer.canceled = False
+        timer.origin = None
+        timer.text = None
+        timer.whence = when
+        timer.ticket = self.heap.push(timer, clock.from_seconds(when))
+        timer.heap = self.heap
+        return timer
 
     def expire(self, now, ready):
         """Move every timer whose deadline is not after `now` to the queue `ready`, in order."""
-        while self.heap:
-            timer = self.first()
-            if timer.deadline > now:
-                break
-            self.remove(timer)
+        timer = self.heap.pop(now)
+        while timer is not None:
+            timer.heap = None
             ready.append(timer)
+            timer = self.heap.pop(now)
 
     def clear(self):
         """Drop all timers, as cancelled ones: their handles outlive a closed loop."""
-        heap = self.heap
-        self.heap = []
-        for timer in heap:
-            timer.timers = None
-            timer.place = -1
-
-    def rise(self, timer, place):
-        heap = self.heap
-        while place > 0:
-            above = (place - 1) >> 2
-            parent = heap[above]
-            if not before(timer, parent):
-                break
-            heap[place] = parent
-            parent.place = place
-            place = above
-        heap[place] = timer
-        timer.place = place
-
-    def sink(self, timer, place):
-        heap = self.heap
-        size = len(heap)
-        while True:
-            child = 4 * place + 1
-            if child >= size:
-                break
-            best = heap[child]
-            for other in range(child + 1, min(child + 4, size)):
-                candidate = heap[other]
-                if before(candidate, best):
-                    best = candidate
-            if not before(best, timer):
-                break
-            gap = best.place
-            heap[place] = best
-            best.place = place
-            place = gap
-        heap[place] = timer
-        timer.place = place
-
-
-def before(one, other):
-    return one.deadline < other.deadline or (one.deadline == other.deadline and one.sequence < other.sequence)
+        for timer in self.heap.items():
+            timer.heap = None
+        self.heap.clear()
 
 
 def alike(one, other):

@@ -5,11 +5,12 @@ a timer early by a rounding.
 """
 
 from math import ldexp
+from time import monotonic as now
 from time import monotonic_ns
 
 from epoque.kernel.masks import NEVER
 
-__all__ = ["QUIET", "from_seconds", "monotonic_ns", "since", "ticks", "to_seconds"]
+__all__ = ["QUIET", "from_seconds", "monotonic_ns", "now", "since", "ticks"]
 
 
 def since(ticks):
@@ -24,17 +25,16 @@ ticks = monotonic_ns
 QUIET = 2_000
 
 
-def to_seconds(ns):
-    """What `time.monotonic()` would say at `ns`: it divides too."""
-    return ns / 1e9
+LAST = NEVER / 1e9  # seconds
 
 
 def from_seconds(when):
-    """The first nanosecond that is not before `when`: ``to_seconds(from_seconds(x)) >= x``, short of 292 years."""
-    when = ldexp(when, 0)  # whatever has __float__ as a float, but no text
-    if when >= NEVER / 1e9:
+    """The first nanosecond that is not before `when`: ``from_seconds(x) / 1e9 >= x``, short of 292 years."""
+    if type(when) is not float:
+        when = ldexp(when, 0)  # whatever has __float__, but no text
+    if when >= LAST:
         return NEVER
-    if when <= -NEVER / 1e9:
+    if when <= -LAST:
         return -NEVER
     ns = int(when * 1e9)
     while ns / 1e9 < when:  # the product was rounded down

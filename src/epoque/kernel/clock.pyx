@@ -52,13 +52,13 @@ cdef unsigned long long since(unsigned long long ticks) noexcept:
     return epoque_ticks() - ticks
 
 
-cdef double to_seconds(long long ns) noexcept:
-    """What `time.monotonic()` would say at `ns`: it divides too."""
-    return <double>ns / 1e9
+cdef double now() noexcept:
+    """What `time.monotonic()` would say, in seconds: it divides too."""
+    return <double>epoque_now() / 1e9
 
 
 cdef long long from_seconds(double when) noexcept:
-    """The first nanosecond that is not before `when`: ``to_seconds(from_seconds(x)) >= x``, short of 292 years."""
+    """The first nanosecond that is not before `when`: ``from_seconds(x) / 1e9 >= x``, short of 292 years."""
     cdef long long ns
     if when >= <double>NEVER / 1e9:
         return NEVER

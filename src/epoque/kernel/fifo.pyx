@@ -7,6 +7,11 @@ allocated anew whenever it was emptied, which for a loop is every turn.
 
 from cpython.object cimport PyObject
 
+cdef extern from "Python.h":
+    int PyObject_GC_IsTracked(PyObject *item) noexcept
+    void PyObject_GC_Track(PyObject *item) noexcept
+    void PyObject_GC_UnTrack(PyObject *item) noexcept
+
 cdef extern from *:
     """
     /* An empty place holds None. References move along with the items; that to the ring is borrowed, because counting
@@ -27,9 +32,11 @@ cdef extern from *:
     void epoque_put(PyObject *ring, Py_ssize_t index, PyObject *item)
     object epoque_take(PyObject *ring, Py_ssize_t index)
     Py_ssize_t room "PyList_GET_SIZE"(PyObject *ring)
+    PyObject *item_at "PyList_GET_ITEM"(PyObject *ring, Py_ssize_t index)
 
 cdef enum:
     FIRST_SIZE = 64
+    FLOOD = 256  # items; the garbage collector begins a round for each 700 to 2,000 new objects
 
 
 cdef class Fifo:
@@ -45,16 +52,22 @@ cdef class Fifo:
             _grow(self)
         epoque_put(<PyObject *>self._slots, self._head + self._count, <PyObject *>item)
         self._count += 1
+        if self._hiding and self._count > FLOOD:
+            PyObject_GC_UnTrack(<PyObject *>item)
         return 0
 
     cdef object popleft(self):
         """The first item; the caller has seen that there is one."""
         cdef Py_ssize_t index = self._head
+        cdef PyObject *item = item_at(<PyObject *>self._slots, index)
         self._head = (index + 1) & (room(<PyObject *>self._slots) - 1)
         self._count -= 1
+        if self._hiding and item.ob_refcnt > 1:
+            _track(item)
         return epoque_take(<PyObject *>self._slots, index)
 
     cdef int clear(self) except -1:
+        hide(self, False)
         # What dies with the items may append again.
         slots = self._slots
         self._slots = [None] * FIRST_SIZE
@@ -64,10 +77,29 @@ cdef class Fifo:
         return 0
 
 
+cdef int hide(Fifo queue, bint hiding) except -1:
+    """Keep items from the garbage collector while there are many and nobody else has them, or show it all of them.
+
+    It would visit each of them only to find it in use, and in a flood nothing else is new. To be done while the
+    owner cannot be garbage: what hidden items refer to is none, as far as the collector can tell.
+    """
+    if queue._hiding and not hiding:
+        for item in items(queue):
+            _track(<PyObject *>item)
+    queue._hiding = hiding
+    return 0
+
+
 cdef list items(Fifo queue):
     """What is in line, in order."""
     cdef list ring = queue._slots[queue._head :] + queue._slots[: queue._head]
     return ring[: queue._count]
+
+
+cdef int _track(PyObject *item) noexcept:
+    if not PyObject_GC_IsTracked(item):
+        PyObject_GC_Track(item)
+    return 0
 
 
 cdef int _grow(Fifo queue) except -1:

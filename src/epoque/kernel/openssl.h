@@ -63,7 +63,7 @@ static int tls_bio_read(BIO *bio, char *buffer, int size)
 
 /* Where most output is written, so that none is allocated and freed with each: lent to one connection
    at a time, until its output is taken; the others have memory of their own meanwhile. */
-static char openssl_scratch[72 * 1024];
+static char openssl_scratch[264 * 1024];
 static TLSMemory *openssl_borrower;
 
 static void tls_memory_lend(TLSMemory *memory)

@@ -22,7 +22,7 @@ from epoque.transports.writer import ByteTransport
 __all__ = ["TLSConnection"]
 
 MOST = 256 * 1024  # bytes of one delivery
-CHUNK = 64 * 1024  # bytes encrypted between two looks at whether the transport below has room
+CHUNK = 256 * 1024  # bytes encrypted between two looks at whether the transport below has room
 AT_ONCE = 64 * 1024  # bytes of plaintext; more is not kept until the end of the turn
 MOST_UNREAD = 64 * 1024  # bytes of answers to key updates that may wait where there is no room for more
 
