@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import signal
 
 import pytest
@@ -11,6 +12,7 @@ from tests.children.recorder import SLEEPER, python
 from tests.net.peers import pattern
 
 PIPE = asyncio.subprocess.PIPE
+MIB = 1 << 20
 
 
 async def test_ten_megabytes_through_each_pipe(loop):
@@ -24,6 +26,21 @@ async def test_ten_megabytes_through_each_pipe(loop):
     assert process.returncode == 0
     assert output == pattern(10_000_000)
     assert errors == pattern(10_000_000)[::-1]
+
+
+@pytest.mark.epoque_only("asyncio leaves all pipes as they are")
+@pytest.mark.skipif(not hasattr(fcntl, "F_GETPIPE_SZ"), reason="pipes have one size here")
+@pytest.mark.parametrize(("options", "amount", "held"), [({}, 1000, 64), ({}, MIB, 128), ({"pipesize": 8192}, MIB, 8)])
+async def test_pipes_that_were_full_hold_more_unless_the_caller_says_how_much(loop, options, amount, held):
+    process = await asyncio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE, **options)
+    pipes = [process._transport.get_pipe_transport(fd).get_extra_info("pipe") for fd in (0, 1)]
+    process.stdin.write(pattern(amount))
+    assert await process.stdout.readexactly(amount) == pattern(amount)
+    sizes = [fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ) >> 10 for pipe in pipes]
+    assert sizes[0] == held
+    assert sizes[1] <= max(held, 64)  # the loop may have been faster than cat, whose pipe was never full then
+    process.stdin.close()
+    assert await process.wait() == 0
 
 
 async def test_a_conversation_line_by_line(loop):

@@ -48,6 +48,23 @@ async def test_senders_are_told_apart(datagrams: Any, sockets: Any) -> None:
     assert protocol.got == [(text, peer.getsockname()) for text, peer in sent]
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("::1", marks=needs_ipv6)])
+async def test_each_of_very_many_gets_its_own_answer(datagrams: Any, sockets: Any, host: str) -> None:
+    transport, protocol = await datagrams(local_addr=(host, 0))
+    peers = [sockets.enter_context(udp_socket(host)) for _ in range(150)]  # more than any table of addresses holds
+    for _ in range(2):
+        protocol.got.clear()
+        for number, peer in enumerate(peers):
+            peer.sendto(b"%d" % number, transport.get_extra_info("sockname"))
+            if number % 50 == 49:
+                await protocol.gets(number + 1)
+        for data, address in protocol.got:
+            transport.sendto(data, address)
+        assert [address for _, address in protocol.got] == [peer.getsockname() for peer in peers]
+        await settle()
+        assert [peer.recv(100) for peer in peers] == [b"%d" % number for number in range(150)]
+
+
 async def test_received_data_are_bytes_of_their_own(datagrams: Any, sockets: Any) -> None:
     transport, protocol = await datagrams()
     peer = sockets.enter_context(udp_socket())

@@ -261,3 +261,35 @@ def test_a_slow_peer_costs_one_registration_per_file(tmp_path):
     assert calls["sendfile"] + calls["sendfile64"] > 5, calls
     assert not sum(calls[name] for name in (*SENDING, "read", "pread64")), calls
     assert sum(calls[name] for name in ARMING) <= 3, calls
+
+
+def test_coroutines_that_ask_and_answer_by_turns_change_no_registration(tmp_path):
+    calls = system_calls(
+        """
+        async def main():
+            near, far = socket.socketpair()
+            near.setblocking(False)
+            far.setblocking(False)
+            async def answer():
+                while data := await loop.sock_recv(far, 100):
+                    await loop.sock_sendall(far, data)
+            async def ask(times):
+                for _ in range(times):
+                    await loop.sock_sendall(near, b"request")
+                    assert await loop.sock_recv(near, 100) == b"request"
+            task = loop.create_task(answer())
+            await ask(2)
+            mark("begin")
+            await ask(20)
+            mark("end")
+            near.close()
+            await task
+            far.close()
+        run(loop, main())
+        loop.close()
+        """,
+        tmp_path,
+    )
+    assert not calls["epoll_create1"], calls
+    assert calls["epoll_ctl"] <= 45, calls  # one for each wait asks whether it is still the same file
+    assert calls["epoll_wait"] <= 45, calls

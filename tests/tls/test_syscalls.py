@@ -17,6 +17,8 @@ async def main():
     connecting = loop.create_connection(Recorder, sock=near, ssl=client_context(), server_hostname="localhost")
     (transport, protocol), _ = await asyncio.gather(connecting, far.handshake())
     await settle()
+    loop.add_reader(other, print)  # what the far end's waiting left armed
+    loop.remove_reader(other)
 """
 
 END = """

@@ -46,7 +46,12 @@ cdef class Reactor(Scheduler):
     @cython.locals(source=Source)
     cpdef int _about_to_fork(self) except -1
     cdef int after_fork(self) except -1
-    @cython.locals(fd=int, source=Source, watcher=Watcher, handle=Handle)
+    cdef int check_unused(self, Source source) except -1
+    @cython.locals(fd=int, watcher=Watcher)
+    cdef object wait_for(self, object sock, int direction)
+    @cython.locals(source=Source)
+    cdef Watcher get_watcher(self, int fd)
+    @cython.locals(watcher=Watcher, handle=Handle)
     cdef Handle watch(self, object fileobj, int direction, object callback, tuple args)
     @cython.locals(source=Source, watcher=Watcher)
     cdef bint unwatch(self, object fileobj, int direction, object handle) except -1

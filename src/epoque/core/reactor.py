@@ -281,22 +281,22 @@ class Reactor(Scheduler):
         An earlier callback is replaced. ValueError for what is no descriptor, RuntimeError if a transport uses it,
         OSError where the kernel cannot watch it (EBADF; EPERM for regular files, epoll_ctl(2)).
         """
-        self._ensure_fd_no_transport(fd)
+        self.check_unused(self.find_source(fd))
         self.watch(fd, READ, callback, args)
 
     def remove_reader(self, fd):
         """Stop calling the reader of `fd`; returns whether there was one."""
-        self._ensure_fd_no_transport(fd)
+        self.check_unused(self.find_source(fd))
         return self.unwatch(fd, READ, None)
 
     def add_writer(self, fd, callback, *args):
         """Call ``callback(*args)`` whenever `fd` can be written. As `add_reader`."""
-        self._ensure_fd_no_transport(fd)
+        self.check_unused(self.find_source(fd))
         self.watch(fd, WRITE, callback, args)
 
     def remove_writer(self, fd):
         """Stop calling the writer of `fd`; returns whether there was one."""
-        self._ensure_fd_no_transport(fd)
+        self.check_unused(self.find_source(fd))
         return self.unwatch(fd, WRITE, None)
 
     def _add_reader(self, fd, callback, *args):
@@ -312,20 +312,45 @@ class Reactor(Scheduler):
         return self.unwatch(fd, WRITE, handle)
 
     def _ensure_fd_no_transport(self, fd):
-        source = self.find_source(fd)
+        self.check_unused(self.find_source(fd))
+
+    def check_unused(self, source):
         if source is not None and not isinstance(source, Watcher):
             user = "transport" if isinstance(source, asyncio.BaseTransport) else "the loop's own"
             raise RuntimeError(f"File descriptor {source.fd!r} is used by {user} {source!r}")
 
-    def watch(self, fileobj, direction, callback, args):
-        self.check_closed()
-        fd = watch.fileno(fileobj)
-        handle = handles.new_handle(callback, args, self, interp.copy_context())
+    def _readable(self, sock):
+        """A future that is done when `sock` can be read. Nobody need be told if it is given up."""
+        return self.wait_for(sock, READ)
+
+    def _writable(self, sock):
+        """A future that is done when `sock` can be written, likewise."""
+        return self.wait_for(sock, WRITE)
+
+    def wait_for(self, sock, direction):
+        if not self.usable:
+            self.check_closed()
+        fd = watch.fileno(sock)
+        self.check_unused(self.selector.find(fd))
+        watcher = self.get_watcher(fd)
+        waiter = self.create_future()
+        watcher.set(direction, waiter)
+        return waiter
+
+    def get_watcher(self, fd):
+        """The watcher of the file that has the number now."""
         source = self.selector.find(fd)
-        if not isinstance(source, Watcher) or not self.selector.verify(source):
-            source = Watcher(fd, fileobj, self.selector, self.queue)
-        watcher = source
+        if isinstance(source, Watcher) and self.selector.verify(source):
+            return source
+        return Watcher(fd, self.selector, self.queue)
+
+    def watch(self, fileobj, direction, callback, args):
+        if not self.usable:
+            self.check_closed()
+        handle = handles.new_handle(callback, args, self, interp.copy_context())
+        watcher = self.get_watcher(watch.fileno(fileobj))
         watcher.set(direction, handle)
+        watcher.fileobj = fileobj
         return handle
 
     def unwatch(self, fileobj, direction, handle):
@@ -333,7 +358,7 @@ class Reactor(Scheduler):
         if not isinstance(source, Watcher):
             return False
         watcher = source
-        if handle is not None and handle is not (watcher.reader if direction == READ else watcher.writer):
+        if handle is not None and handle is not watcher.get(direction):
             return False
         return watcher.clear(direction)
 

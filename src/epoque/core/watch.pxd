@@ -5,6 +5,7 @@ from epoque.core.ready cimport ReadyQueue
 from epoque.selector.selector cimport Selector
 from epoque.selector.source cimport Source
 
+cdef int LEVEL
 cdef int READ
 cdef int WRITE
 cdef unsigned int VERIFY_EVERY
@@ -12,18 +13,22 @@ cdef unsigned int VERIFY_EVERY
 
 @cython.final
 cdef class Watcher(Source):
-    cdef object fileobj  # as given to add_reader
+    cdef object fileobj  # as given to add_reader; None while only coroutines wait
     cdef Selector selector
     cdef ReadyQueue queue
-    cdef Handle reader  # None when only writing is watched
-    cdef Handle writer  # None when only reading is watched
+    cdef object reader  # Handle, Future, or None when nobody waits to read
+    cdef object writer  # likewise
     cdef unsigned int wakeups
 
-    cdef int schedule(self, Handle handle, int direction) except -1
-    @cython.locals(previous=Handle, interest=int)
-    cdef int set(self, int direction, Handle handle) except -1
     @cython.locals(handle=Handle)
+    cdef bint tell(self, int direction) except -1
+    cdef object get(self, int direction)
+    cdef int put(self, int direction, object waiting) except -1
+    cdef bint is_live(self, object waiting) except -1
+    @cython.locals(interest=int)
+    cdef int set(self, int direction, object waiting) except -1
     cdef bint clear(self, int direction) except -1
+    cdef int leave(self, int direction) except -1
 
 
 cpdef int fileno(object fileobj) except -1

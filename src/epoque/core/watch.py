@@ -1,12 +1,18 @@
-"""Who watches a bare descriptor? `add_reader` and `add_writer`: one source with up to two callbacks.
+"""Who watches a bare descriptor? `add_reader` and `add_writer`, and coroutines that wait for a plain socket.
 
-Nothing is known here of what the descriptor is, and its owner may close it without a word. If the number then stands
-for another file, or for none while a duplicate keeps the old one alive (epoll(7), question 6), the kernel reports an
-old friend for ever; every now and then a busy watcher therefore asks whether its descriptor is still the one it was.
+One source has up to one of them in each direction. Nothing is known here of what the descriptor is, and its owner may
+close it without a word. If the number then stands for another file, or for none while a duplicate keeps the old one
+alive (epoll(7), question 6), the kernel reports an old friend for ever; every now and then a busy watcher therefore
+asks whether its descriptor is still the one it was.
+
+A coroutine that has waited for something to read will do so again. Its descriptor stays armed meanwhile, and is let go
+when an event finds nobody. Before the next one waits the kernel is asked whether it is still the same file: one
+epoll_ctl(2) for each time, and the cheapest.
 """
 
 from epoque.core import debug
-from epoque.kernel.masks import READ, WRITE
+from epoque.core.handle import Handle
+from epoque.kernel.masks import LEVEL, READ, WRITE
 from epoque.selector.source import Source
 
 __all__ = ["Watcher", "fileno"]
@@ -18,40 +24,70 @@ LARGEST = 0x7FFF_FFFF  # descriptor: a C int
 
 
 class Watcher(Source):
-    """The callbacks of one descriptor."""
+    """Who wants to know when one descriptor is ready: handles, or futures of coroutines."""
 
     __slots__ = ("fileobj", "queue", "reader", "selector", "wakeups", "writer")
 
-    def __init__(self, fd, fileobj, selector, queue):
-        Source.__init__(self, fd)
-        self.fileobj = fileobj
+    def __init__(self, fd, selector, queue):
+        self.fd = fd  # by hand: to call Source.__init__ takes as long as the rest
+        self.interest = 0
+        self.mode = LEVEL
+        self.armed = 0
+        self.generation = 0
+        self.owned = False
         self.selector = selector
         self.queue = queue
+        self.fileobj = None
         self.reader = None
         self.writer = None
         self.wakeups = 0
 
     def on_ready(self, mask):
         self.wakeups += 1
-        if self.wakeups % VERIFY_EVERY == 0 and not self.selector.verify(self):
-            debug.logger.warning(
-                "File descriptor %d was closed while a reader or writer was registered for it", self.fd
-            )
-            return 0
-        if mask & READ and self.reader is not None:
-            self.schedule(self.reader, READ)
-        if mask & WRITE and self.writer is not None:
-            self.schedule(self.writer, WRITE)
+        if self.wakeups % VERIFY_EVERY == 0:
+            watched = self.is_live(self.reader) or self.is_live(self.writer)
+            if not self.selector.verify(self):
+                if watched:
+                    debug.logger.warning(
+                        "File descriptor %d was closed while a reader or writer was registered for it", self.fd
+                    )
+                return 0
+        mask &= self.interest
+        if mask & READ and not self.tell(READ):
+            self.leave(READ)
+        if mask & WRITE and not self.tell(WRITE):
+            self.leave(WRITE)
 
-    def schedule(self, handle, direction):
-        if handle.canceled:
-            self.clear(direction)
+    def tell(self, direction):
+        """Put in line whoever waits; returns whether the descriptor is worth watching on."""
+        waiting = self.get(direction)
+        if isinstance(waiting, Handle):
+            handle = waiting
+            if not handle.canceled:
+                self.queue.handles.append(handle)
+                return True
+        self.put(direction, None)
+        if not self.is_live(waiting):
+            return False
+        waiting.set_result(None)  # here, not by a handle: the coroutine reads before the next look at the descriptors
+        return direction == READ  # there will be room to write at the next look, too
+
+    def get(self, direction):
+        return self.reader if direction == READ else self.writer
+
+    def put(self, direction, waiting):
+        if direction == READ:
+            self.reader = waiting
         else:
-            self.queue.handles.append(handle)
+            self.writer = waiting
 
-    def set(self, direction, handle):
-        """Register `handle`; the one it replaces is cancelled. OSError leaves things as they were before the call."""
-        previous = self.reader if direction == READ else self.writer
+    def is_live(self, waiting):
+        """Whether somebody is still there: a coroutine that is cancelled does not say goodbye."""
+        return waiting is not None and (isinstance(waiting, Handle) or not waiting.done())
+
+    def set(self, direction, waiting):
+        """Register a handle or a future; a handle that it replaces is cancelled. OSError leaves things as they were."""
+        previous = self.get(direction)
         interest = self.interest
         self.interest = interest | direction
         try:
@@ -62,39 +98,36 @@ class Watcher(Source):
         except BaseException:
             self.interest = interest
             raise
-        if direction == READ:
-            self.reader = handle
-        else:
-            self.writer = handle
-        if previous is not None:
+        self.put(direction, waiting)
+        if isinstance(previous, Handle):
             previous.cancel()
 
     def clear(self, direction):
-        """Cancel the callback of one direction; False if there is none."""
-        if direction == READ:
-            handle = self.reader
-            self.reader = None
-        else:
-            handle = self.writer
-            self.writer = None
-        if handle is None:
-            return False
+        """Forget who watches in one direction, and cancel a handle; False if there is nobody."""
+        waiting = self.get(direction)
+        self.put(direction, None)
+        live = self.is_live(waiting)
+        if live:
+            self.leave(direction)
+        if isinstance(waiting, Handle):
+            waiting.cancel()  # what it lets go of may watch the descriptor anew
+        return live
+
+    def leave(self, direction):
         self.interest &= ~direction
         if self.interest:
             self.selector.update(self)
         else:
             self.selector.remove(self)
-        handle.cancel()  # what it lets go of may watch the descriptor anew
-        return True
 
     def on_lost(self):
         self.interest = 0
         watching = (self.reader, self.writer)
         self.reader = None
         self.writer = None
-        for handle in watching:
-            if handle is not None:
-                handle.cancel()
+        for waiting in watching:
+            if isinstance(waiting, Handle):
+                waiting.cancel()
 
 
 def fileno(fileobj):

@@ -8,8 +8,6 @@ What they need of the loop beyond asyncio's interface:
 `_resolver`                           the pool of the look-ups, None until the first one
 `_daemons`                            whether its threads may be daemons
 `_ensure_fd_no_transport(fd)`         raises RuntimeError when a transport uses the descriptor
-`_add_reader(fd, callback, *args)`    registers, cancels an earlier handle of the descriptor, returns the handle
-`_add_writer(fd, callback, *args)`
-`_remove_reader(fd, handle=None)`     deregisters (only if it is still `handle`), cancels the handle, tells whether it
-`_remove_writer(fd, handle=None)`     did; False on a closed loop
+`_readable(sock)`                     a future that is done when the socket can be read, and may be given up without a
+`_writable(sock)`                     word; RuntimeError when a transport uses the descriptor
 """

@@ -19,7 +19,7 @@ import sys
 from asyncio import constants
 from typing import TYPE_CHECKING, Any
 
-from epoque.endpoints.sock import check, writable
+from epoque.endpoints.sock import check
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -108,7 +108,7 @@ async def sendfile_native(loop: Any, transport: Any, file: IO[bytes], offset: in
 
 async def sock_sendfile_native(loop: Any, sock: socket.socket, file: IO[bytes], offset: int, count: int | None) -> int:
     """The part of `sock_sendfile` that has no fallback: SendfileNotAvailableError if nothing could be sent this way."""
-    return await _send(file, offset, count, sock.fileno, lambda: writable(loop, sock))
+    return await _send(file, offset, count, sock.fileno, lambda: loop._writable(sock))
 
 
 async def _send(

@@ -16,6 +16,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from epoque.endpoints import names
+from epoque.kernel import sockets
 from epoque.transports import base
 
 try:
@@ -24,8 +25,6 @@ except ImportError:  # an interpreter built without OpenSSL
     ssl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from _typeshed import ReadableBuffer, WriteableBuffer
 
 _WOULD_BLOCK = (BlockingIOError, InterruptedError)
@@ -40,24 +39,18 @@ async def sock_recv(loop: Any, sock: socket.socket, n: int) -> bytes:
     """Return up to n bytes, b"" at the end of the stream; see recv(2)."""
     if type(sock) is not _Socket or loop.get_debug():
         check(loop, sock)
-    while True:
-        try:
-            return sock.recv(n)
-        except _WOULD_BLOCK:
-            pass
-        await _readable(loop, sock)
+    while (data := sockets.try_recv(sock, n)) is None:
+        await loop._readable(sock)
+    return data
 
 
 async def sock_recv_into(loop: Any, sock: socket.socket, buf: WriteableBuffer) -> int:
     """Receive into buf and return the number of bytes, 0 at the end of the stream; see recv(2)."""
     if type(sock) is not _Socket or loop.get_debug():
         check(loop, sock)
-    while True:
-        try:
-            return sock.recv_into(buf)
-        except _WOULD_BLOCK:
-            pass
-        await _readable(loop, sock)
+    while (count := sockets.try_recv_into(sock, buf)) < 0:
+        await loop._readable(sock)
+    return count
 
 
 async def sock_recvfrom(loop: Any, sock: socket.socket, bufsize: int) -> tuple[bytes, Any]:
@@ -69,7 +62,7 @@ async def sock_recvfrom(loop: Any, sock: socket.socket, bufsize: int) -> tuple[b
             return sock.recvfrom(bufsize)
         except _WOULD_BLOCK:
             pass
-        await _readable(loop, sock)
+        await loop._readable(sock)
 
 
 async def sock_recvfrom_into(loop: Any, sock: socket.socket, buf: WriteableBuffer, nbytes: int = 0) -> tuple[int, Any]:
@@ -81,7 +74,7 @@ async def sock_recvfrom_into(loop: Any, sock: socket.socket, buf: WriteableBuffe
             return sock.recvfrom_into(buf, nbytes)
         except _WOULD_BLOCK:
             pass
-        await _readable(loop, sock)
+        await loop._readable(sock)
 
 
 async def sock_sendall(loop: Any, sock: socket.socket, data: ReadableBuffer) -> None:
@@ -92,23 +85,19 @@ async def sock_sendall(loop: Any, sock: socket.socket, data: ReadableBuffer) -> 
     if type(sock) is not _Socket or loop.get_debug():
         check(loop, sock)
     try:
-        sent = sock.send(data)
-    except _WOULD_BLOCK:
-        sent = 0
+        sent = sockets.try_send(sock, data)
     except BufferError:
         return await sock_sendall(loop, sock, memoryview(data).tobytes())
     if type(data) is bytes and sent == len(data):
         return
+    sent = max(sent, 0)
     with memoryview(data) as buffer:
         if sent == buffer.nbytes:
             return
         with _flat(buffer) as view:
             while sent < len(view):
-                await writable(loop, sock)
-                try:
-                    sent += sock.send(view[sent:])
-                except _WOULD_BLOCK:
-                    pass
+                await loop._writable(sock)
+                sent += max(sockets.try_send(sock, view[sent:]), 0)
 
 
 async def sock_sendto(loop: Any, sock: socket.socket, data: ReadableBuffer, address: Any) -> int:
@@ -125,7 +114,7 @@ async def sock_sendto(loop: Any, sock: socket.socket, data: ReadableBuffer, addr
         except BufferError:
             data = memoryview(data).tobytes()
             continue
-        await writable(loop, sock)
+        await loop._writable(sock)
 
 
 async def sock_connect(loop: Any, sock: socket.socket, address: Any) -> None:
@@ -152,7 +141,7 @@ async def sock_connect(loop: Any, sock: socket.socket, address: Any) -> None:
     try:
         sock.getpeername()
     except OSError:  # not yet connected, or refused
-        await writable(loop, sock)
+        await loop._writable(sock)
     else:
         return  # to this very machine: the other end was there at once, and no event need be waited for
     error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
@@ -171,7 +160,7 @@ async def sock_accept(loop: Any, sock: socket.socket) -> tuple[socket.socket, An
             return conn, address
         except _WOULD_BLOCK:
             pass
-        await _readable(loop, sock)
+        await loop._readable(sock)
 
 
 def reject_ssl(sock: socket.socket) -> None:
@@ -185,37 +174,6 @@ def check(loop: Any, sock: socket.socket) -> None:
     reject_ssl(sock)
     if loop.get_debug() and sock.gettimeout() != 0:
         raise ValueError("the socket must be non-blocking")
-
-
-async def _readable(loop: Any, sock: socket.socket) -> None:
-    fd = sock.fileno()
-    loop._ensure_fd_no_transport(fd)
-    waiter = loop.create_future()
-    handle = loop._add_reader(fd, _wake, waiter, fd, loop._remove_reader)
-    try:
-        await waiter
-    except BaseException:
-        loop._remove_reader(fd, handle)  # unless the next call has already put its own in place
-        raise
-
-
-async def writable(loop: Any, sock: socket.socket) -> None:
-    """Wait until the socket can be written."""
-    fd = sock.fileno()
-    loop._ensure_fd_no_transport(fd)
-    waiter = loop.create_future()
-    handle = loop._add_writer(fd, _wake, waiter, fd, loop._remove_writer)
-    try:
-        await waiter
-    except BaseException:
-        loop._remove_writer(fd, handle)
-        raise
-
-
-def _wake(waiter: asyncio.Future[None], fd: int, remove: Callable[[int], bool]) -> None:
-    remove(fd)  # what runs is what is registered; a second event before the coroutine runs would be for nothing
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 def _flat(buffer: memoryview) -> memoryview:

@@ -38,9 +38,9 @@ cdef class Receiver:
     cdef iovec *_vectors  # one for each slot
     cdef char *_names  # a sockaddr_storage for each slot
     cdef Py_ssize_t _slot  # bytes of a slot; 0: to be laid out
-    cdef object _known  # the address received last,
-    cdef char _known_name[128]  # as the kernel gave it,
-    cdef socklen_t _known_length  # and its length
+    cdef list _known  # addresses that were received from,
+    cdef char *_known_names  # as the kernel gave them,
+    cdef socklen_t _known_lengths[64]  # and their lengths
 
     cdef list recv(self, object sock, int family)
 

@@ -2,6 +2,9 @@
 
 Addresses of IP and Unix sockets are translated here; for those of other families, and for what is no plain address in
 figures, the socket's own methods are called, one datagram at a time, so that they raise what they always raise.
+
+A few addresses are remembered in both directions: to print and to read one takes as long as a small datagram's way
+through the kernel.
 """
 
 import os
@@ -10,6 +13,7 @@ from errno import EMSGSIZE
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals, PyErr_SetFromErrno
+from cpython.object cimport PyObject
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport uint16_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc
@@ -28,6 +32,8 @@ cdef extern from "<sys/socket.h>" nogil:
 
 cdef extern from *:
     """
+    #include <string.h>
+
     #ifdef MSG_NOSIGNAL
     #define EPOQUE_NOSIGNAL MSG_NOSIGNAL
     #else
@@ -58,6 +64,11 @@ cdef extern from *:
     }
 
     static int epoque_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count) {
+        if (count == 1) { /* the usual case, with less to copy */
+            const struct msghdr *header = &messages->msg_hdr;
+            return sendto(fd, header->msg_iov->iov_base, header->msg_iov->iov_len, MSG_DONTWAIT | EPOQUE_NOSIGNAL,
+                          header->msg_name, header->msg_namelen) < 0 ? -1 : 1;
+        }
     #ifdef EPOQUE_ONE_BY_ONE
         unsigned int index;
         for (index = 0; index < count; index++)
@@ -67,9 +78,20 @@ cdef extern from *:
         return sendmmsg(fd, messages, count, MSG_DONTWAIT | EPOQUE_NOSIGNAL);
     #endif
     }
+
+    /* Where in a small table an address is remembered. */
+    static unsigned int epoque_place(const void *name, unsigned int length) {
+        unsigned int hash = length, word;
+        for (; length >= sizeof word; length -= sizeof word, name = (const char *)name + sizeof word) {
+            memcpy(&word, name, sizeof word);
+            hash = (hash ^ word) * 2654435761u;
+        }
+        return hash >> 26;
+    }
     """
     int epoque_recvmmsg(int fd, mmsghdr *messages, unsigned int count, int *failure)
     int epoque_sendmmsg(int fd, mmsghdr *messages, unsigned int count)
+    unsigned int epoque_place(const void *name, unsigned int length) nogil
     bint EPOQUE_ABSTRACT
 
 cdef extern from "<netinet/in.h>" nogil:
@@ -115,6 +137,7 @@ cdef enum:
 
 cdef enum:
     NAME = sizeof(sockaddr_storage)
+    PLACES = 64  # as many as epoque_place() tells apart
     FLOW_MAX = 0xFFFFF  # RFC 6437: 20 bits
 
 
@@ -130,9 +153,9 @@ cdef class Receiver:
         self._vectors = <iovec *>calloc(DATAGRAMS, sizeof(iovec))
         self._names = <char *>calloc(DATAGRAMS, NAME)
         self._slot = 0
-        self._known = None
-        self._known_length = 0
-        if not (self._buffer and self._messages and self._vectors and self._names):
+        self._known = [None] * PLACES
+        self._known_names = <char *>calloc(PLACES, NAME)
+        if not (self._buffer and self._messages and self._vectors and self._names and self._known_names):
             raise MemoryError
 
     def __dealloc__(self):
@@ -140,6 +163,7 @@ cdef class Receiver:
         free(self._messages)
         free(self._vectors)
         free(self._names)
+        free(self._known_names)
 
     cdef list recv(self, object sock, int family):
         """What waits, at most `DATAGRAMS`: pairs (data, address), empty when it would block; errors as OSError.
@@ -209,14 +233,18 @@ cdef list _collect(Receiver receiver, int count):
 
 cdef object _address(Receiver receiver, msghdr *header):
     cdef socklen_t length = header.msg_namelen
+    cdef unsigned int place
+    cdef char *known
     if length == 0:  # a Unix socket without a name; recvfrom() gives None for it
         return None
-    if length != receiver._known_length or memcmp(header.msg_name, receiver._known_name, length):
-        receiver._known_length = 0
-        receiver._known = sockets._named(header.msg_name, length)
-        memcpy(receiver._known_name, header.msg_name, length)
-        receiver._known_length = length
-    return receiver._known
+    place = epoque_place(header.msg_name, length)
+    known = receiver._known_names + place * NAME
+    if length != receiver._known_lengths[place] or memcmp(header.msg_name, known, length):
+        receiver._known_lengths[place] = 0
+        receiver._known[place] = sockets._named(header.msg_name, length)
+        memcpy(known, header.msg_name, length)
+        receiver._known_lengths[place] = length
+    return receiver._known[place]
 
 
 def _error(code):
@@ -296,8 +324,14 @@ def _send_other(sock, pair):
 cdef socklen_t _pack(int family, object address, char *target) except? 0:
     cdef Py_ssize_t size
     cdef const char *text
+    cdef socklen_t length
     if family == AF_INET or family == AF_INET6:
-        return _pack_inet(family, address, target) if type(address) is tuple else 0
+        if type(address) is not tuple:
+            return 0
+        length = _recall(family, address)
+        if length:
+            memcpy(target, _names[_place(address)], length)
+        return length
     if family != AF_UNIX or type(address) not in (str, bytes):
         return 0
     path = os.fsencode(address)
@@ -311,6 +345,31 @@ cdef socklen_t _pack(int family, object address, char *target) except? 0:
     (<sockaddr_un *>target).sun_family = AF_UNIX
     memcpy(target + UNIX_PATH_OFFSET, text, size)
     return <socklen_t>(UNIX_PATH_OFFSET + size + (1 if text[0] else 0))
+
+
+# Addresses in figures that were sent to, and what the kernel calls them. A tuple of str and int does not change, so
+# that it is the same one is enough to know; a tuple that a datagram came from is the one that its answer goes to.
+cdef list _addresses = [None] * PLACES
+cdef char[PLACES][NAME] _names
+cdef socklen_t[PLACES] _lengths
+cdef int[PLACES] _families
+
+
+cdef unsigned int _place(tuple address) noexcept:
+    return <unsigned int>(<size_t><PyObject *>address >> 4) % PLACES
+
+
+# The length of the address's name in _names[_place(address)], 0 if it is not a plain one.
+cdef socklen_t _recall(int family, tuple address) except? 0:
+    cdef unsigned int place = _place(address)
+    if _addresses[place] is not address or _families[place] != family:
+        _addresses[place] = None
+        _lengths[place] = _pack_inet(family, address, _names[place])
+        if _lengths[place] == 0:
+            return 0
+        _families[place] = family
+        _addresses[place] = address
+    return _lengths[place]
 
 
 cdef socklen_t _pack_inet(int family, tuple address, char *target) except? 0:
@@ -364,6 +423,8 @@ cdef bint is_name(int family, object address) except -1:
     """Would the module `socket` have to look up the host of this address, and block, to send to it?"""
     cdef char target[16]
     if (family != AF_INET and family != AF_INET6) or not isinstance(address, tuple):
+        return False
+    if type(address) is tuple and _recall(family, address):
         return False
     if not 2 <= len(address) <= (2 if family == AF_INET else 4) or _in_figures(family, address[0], target):
         return False

@@ -39,7 +39,7 @@ cdef extern from *:
     #endif
     """
     int epoque_wakeup(int *ends)
-    int epoque_ring(int fd)
+    int epoque_ring(int fd) nogil
     void epoque_answer(int fd)
     int epoque_pipe(int *ends)
 
@@ -56,8 +56,11 @@ cdef tuple wakeup_open():
 
 
 cdef int wakeup_ring(int fd) except -1:
+    cdef int result
+    with nogil:  # who wakes up wants it at once
+        result = epoque_ring(fd)
     # A full counter, or pipe, already is an event.
-    if epoque_ring(fd) < 0 and errno != EAGAIN:
+    if result < 0 and errno != EAGAIN:
         PyErr_SetFromErrno(OSError)
     return 0
 

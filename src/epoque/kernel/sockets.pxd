@@ -17,6 +17,9 @@ cdef class Receiver:
     cdef object get(self)
 
 
+cpdef object try_recv(object sock, Py_ssize_t size)
+cpdef Py_ssize_t try_recv_into(object sock, object buffer) except -2
+cpdef Py_ssize_t try_send(object sock, object data) except -2
 cdef Py_ssize_t recv_into(int fd, object buffer) except -2
 cdef Py_ssize_t send(int fd, object data, Py_ssize_t offset) except -2
 cdef Py_ssize_t _send(int fd, const char *data, Py_ssize_t size) except -2

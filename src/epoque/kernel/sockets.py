@@ -1,7 +1,8 @@
 """Operations on a non-blocking stream socket: recv(2), send(2), sendmsg(2), accept4(2), shutdown(2). Interpreted twin.
 
 Sockets are named by descriptor, so that a transport need not hold a `socket.socket`. read(2) and write(2) on a socket
-are recv(2) and send(2) without flags; Python ignores SIGPIPE.
+are recv(2) and send(2) without flags; Python ignores SIGPIPE. The functions whose name begins with try_ are for
+coroutines, which have a `socket.socket`.
 """
 
 import contextlib
@@ -10,7 +11,22 @@ import socket
 
 from epoque.kernel.masks import SEND_PIECES
 
-__all__ = ["Receiver", "accept", "local_address", "no_sigpipe", "nodelay", "recv_into", "send", "send_many", "shutdown"]
+__all__ = [
+    "Receiver",
+    "accept",
+    "local_address",
+    "no_sigpipe",
+    "nodelay",
+    "recv_into",
+    "send",
+    "send_many",
+    "shutdown",
+    "try_recv",
+    "try_recv_into",
+    "try_send",
+]
+
+_WOULD_BLOCK = (BlockingIOError, InterruptedError)
 
 
 class Receiver:
@@ -38,6 +54,30 @@ class Receiver:
     def get(self):
         """What `fill` brought, as bytes."""
         return self._data
+
+
+def try_recv(sock, size):
+    """Up to `size` bytes, none at the end of the stream, or None when it would block."""
+    try:
+        return sock.recv(size)
+    except _WOULD_BLOCK:
+        return None
+
+
+def try_recv_into(sock, buffer):
+    """Receive into a writable buffer; return the count, 0 at the end of the stream, or -1 when it would block."""
+    try:
+        return sock.recv_into(buffer)
+    except _WOULD_BLOCK:
+        return -1
+
+
+def try_send(sock, data):
+    """Send from a buffer; return the count, or -1 when it would block."""
+    try:
+        return sock.send(data)
+    except _WOULD_BLOCK:
+        return -1
 
 
 def recv_into(fd, buffer):

@@ -2,6 +2,9 @@
 
 Sockets are named by descriptor, so that a transport need not hold a `socket.socket`. None of these calls blocks, so none
 gives up the GIL: taking it back may cost more than the call.
+
+The functions whose name begins with try_ are for coroutines, which have a `socket.socket`: an exception for each time
+that there is nothing costs more than all the rest. What is not of this very type does it itself, in its own way.
 """
 
 import os
@@ -41,6 +44,7 @@ cdef extern from "<sys/socket.h>" nogil:
         AF_INET6
         AF_UNIX
         INET6_ADDRSTRLEN
+        MSG_DONTWAIT
         SHUT_WR
 
 cdef extern from *:
@@ -131,6 +135,10 @@ cdef extern from "Python.h":
 
 cdef enum:
     LARGE = 16 * 1024  # bytes; what is larger costs more to copy than new memory does
+    TRIED = 256 * 1024  # bytes that one try_recv() can bring without memory of its own
+
+_WOULD_BLOCK = (BlockingIOError, InterruptedError)
+_Socket = socket.socket
 
 
 cdef class Receiver:
@@ -173,6 +181,9 @@ cdef class Receiver:
         return PyBytes_FromStringAndSize(PyBytes_AS_STRING(self._spare), self._filled)
 
 
+cdef Receiver _shared = Receiver(TRIED)  # by all loops; the GIL is not given up while it is in use
+
+
 # Where to receive: memory that nobody else has.
 cdef char *_memory(Receiver receiver) except NULL:
     if receiver._spare is None or Py_REFCNT(receiver._spare) > 1:
@@ -202,6 +213,82 @@ cdef bint _would_block() except -1:
         PyErr_SetFromErrno(OSError)
     PyErr_CheckSignals()
     return False
+
+
+cpdef object try_recv(object sock, Py_ssize_t size):
+    """Up to `size` bytes, none at the end of the stream, or None when it would block."""
+    cdef ssize_t count
+    cdef int fd
+    if type(sock) is not _Socket or size < 0 or size > TRIED:
+        return _own_recv(sock, size)
+    fd = sock.fileno()
+    while True:
+        count = c_recv(fd, _memory(_shared), size, MSG_DONTWAIT)
+        if count >= 0:
+            return _take(_shared, count)
+        if _would_block():
+            return None
+
+
+cpdef Py_ssize_t try_recv_into(object sock, object buffer) except -2:
+    """Receive into a writable buffer; return the count, 0 at the end of the stream, or -1 when it would block."""
+    cdef Py_buffer view
+    cdef ssize_t count
+    cdef int fd
+    if type(sock) is not _Socket:
+        return _own_recv_into(sock, buffer)
+    fd = sock.fileno()
+    PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+    try:
+        while True:
+            count = c_recv(fd, view.buf, view.len, MSG_DONTWAIT)
+            if count >= 0:
+                return count
+            if _would_block():
+                return -1
+    finally:
+        PyBuffer_Release(&view)
+
+
+cpdef Py_ssize_t try_send(object sock, object data) except -2:
+    """Send from a buffer; return the count, or -1 when it would block."""
+    cdef Py_buffer view
+    cdef ssize_t count
+    cdef int fd
+    if type(sock) is not _Socket:
+        return _own_send(sock, data)
+    fd = sock.fileno()
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        while True:
+            count = c_send(fd, view.buf, view.len, EPOQUE_NOSIGNAL | MSG_DONTWAIT)
+            if count >= 0:
+                return count
+            if _would_block():
+                return -1
+    finally:
+        PyBuffer_Release(&view)
+
+
+def _own_recv(sock, size):
+    try:
+        return sock.recv(size)
+    except _WOULD_BLOCK:
+        return None
+
+
+def _own_recv_into(sock, buffer):
+    try:
+        return sock.recv_into(buffer)
+    except _WOULD_BLOCK:
+        return -1
+
+
+def _own_send(sock, data):
+    try:
+        return sock.send(data)
+    except _WOULD_BLOCK:
+        return -1
 
 
 cdef Py_ssize_t recv_into(int fd, object buffer) except -2:

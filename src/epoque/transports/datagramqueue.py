@@ -55,6 +55,10 @@ class DatagramQueue:
 
     def drop(self, count):
         """The first `count` datagrams are gone."""
+        if count == len(self.pairs):
+            self.pairs.clear()
+            self.size = 0
+            return 0
         for index in range(count):
             self.size -= len(self.pairs[index][0]) + HEADER
         del self.pairs[:count]

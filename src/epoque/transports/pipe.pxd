@@ -8,6 +8,7 @@ from epoque.transports.writer cimport ByteTransport
 
 cdef int HANGUP
 cdef int READ
+cdef Py_ssize_t FULL
 cdef int WRITE
 cdef int UNNOTICED
 
@@ -27,16 +28,22 @@ cdef class Descriptor:
     cdef Sharing sharing  # the pipe, with whoever uses it too
     cdef int duplicate  # of the pipe's number, ours to close; or -1
     cdef bint unpolled  # the selector cannot watch it: it never blocks
+    cdef bint elastic  # it may be enlarged when it is found full
     cdef bint in_line  # unpolled, and to be called in the next turn
 
     cdef bint is_pipe_or_socket(self) except -1
     @cython.locals(fd=int, source=Source)
     cdef int take(self, object pipe, BaseTransport transport) except -1
+    cdef int enlarge(self, int fd) except -1
     cdef int watch(self, BaseTransport transport) except -1
     cdef int call_ready(self, BaseTransport transport) except -1
     cdef int lost(self) except -1
     cpdef int fileno(self) except -2
     cpdef int close(self) except -1
+
+
+@cython.locals(descriptor=Descriptor)
+cpdef int make_elastic(BaseTransport transport) except -1
 
 
 @cython.locals(transport=BaseTransport, descriptor=Descriptor)

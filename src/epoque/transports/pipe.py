@@ -10,6 +10,8 @@ pipe is EPOLLERR. Data that arrive on the descriptor of a writer are not its bus
 
 Some devices cannot be watched (EPERM, epoll_ctl(2)) because they never block: /dev/null and its like. They are read or
 written once per turn. With kqueue that may be a terminal, which does block: it is tried every `RETRY` seconds.
+
+The pipes of a child that are found full hold twice as much from then on.
 """
 
 import asyncio
@@ -28,10 +30,14 @@ from epoque.transports import sendqueue
 from epoque.transports.base import BaseTransport
 from epoque.transports.writer import ByteTransport
 
-__all__ = ["ReadPipeTransport", "WritePipeTransport"]
+__all__ = ["ReadPipeTransport", "WritePipeTransport", "make_elastic"]
 
 MAX_SIZE = 256 * 1024  # bytes of the loop's receive buffer
 RETRY = 0.01  # seconds
+FULL = 64 * 1024  # bytes that a pipe holds by default, pipe(7)
+# Each turn moves no more than a pipe holds. Beyond twice the default there is little to be had, and all pipes of a user
+# share a limit (pipe-user-pages-soft, pipe(7)).
+ENLARGED = 2 * FULL
 UNNOTICED = constants.LOG_THRESHOLD_FOR_CONNLOST_WRITES  # writes after the end, before it is logged
 
 
@@ -63,7 +69,7 @@ class Sharing:
 class Descriptor:
     """What a transport has of a pipe: the number, or a duplicate. It owns it as elsewhere a `socket.socket` does."""
 
-    __slots__ = ("duplicate", "in_line", "mode", "pipe", "sharing", "unpolled")
+    __slots__ = ("duplicate", "elastic", "in_line", "mode", "pipe", "sharing", "unpolled")
 
     def __init__(self, pipe, complaint):
         self.pipe = pipe
@@ -72,6 +78,7 @@ class Descriptor:
         self.duplicate = -1
         self.unpolled = False
         self.in_line = False
+        self.elastic = False
         if not (self.is_pipe_or_socket() or stat.S_ISCHR(self.mode)):
             raise ValueError(complaint)
 
@@ -103,6 +110,14 @@ class Descriptor:
             return self.pipe.fileno()
         except ValueError:
             return -1
+
+    def enlarge(self, fd):
+        """It was full: let it hold more, unless that is the caller's business, or the user has too many such pipes."""
+        if self.elastic:
+            self.elastic = False
+            with contextlib.suppress(OSError):
+                if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) == FULL:
+                    fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, ENLARGED)
 
     def watch(self, transport):
         """Have `on_ready` called for what is of interest."""
@@ -147,6 +162,12 @@ class Descriptor:
             sharing = self.sharing
             self.sharing = None
             sharing.leave()
+
+
+def make_elastic(transport):
+    """Let the pipe of a `ReadPipeTransport` or `WritePipeTransport` hold more once it has been full. Linux only."""
+    descriptor = transport.sock
+    descriptor.elastic = hasattr(fcntl, "F_SETPIPE_SZ") and stat.S_ISFIFO(descriptor.mode)
 
 
 def sharing_of(source):
@@ -231,6 +252,8 @@ class ReadPipeTransport(BaseTransport):
         if not data:
             self.end_of_stream()
             return False
+        if len(data) >= FULL:
+            self.descriptor.enlarge(self.fd)
         try:
             interp.call_method(self.context, self.protocol, "data_received", data)
         except (SystemExit, KeyboardInterrupt):
@@ -368,6 +391,11 @@ class WritePipeTransport(ByteTransport):
         elif mask & WRITE and self.interest & WRITE:
             self.flush()
             self.settle()
+
+    def flush(self):
+        ByteTransport.flush(self)
+        if self.queue.size:
+            self.descriptor.enlarge(self.fd)
 
     def write_failed(self, exc):
         self._fatal_error(exc, "Fatal write error on pipe transport")

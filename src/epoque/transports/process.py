@@ -16,6 +16,7 @@ from asyncio.log import logger
 from typing import TYPE_CHECKING, Any
 
 from epoque.transports.child import Child, sigchld_held_back, watch
+from epoque.transports.pipe import make_elastic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -140,7 +141,8 @@ class SubprocessTransport(asyncio.SubprocessTransport):
         for fd, file in self._files.items():
             connect = self._loop.connect_read_pipe if fd else self._loop.connect_write_pipe
             kind = _Output if fd else _Input
-            _, self._pipes[fd] = await connect(lambda kind=kind, fd=fd: kind(self, fd), file)
+            transport, self._pipes[fd] = await connect(lambda kind=kind, fd=fd: kind(self, fd), file)
+            make_elastic(transport)
         self._files.clear()
         calls, self._pending_calls = self._pending_calls, None
         self._loop.call_soon(self._protocol.connection_made, self)
