@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Attempt = Callable[[], Coroutine[Any, Any, socket.socket]]
     Task = asyncio.Task[socket.socket]
 
+_NONBLOCK = getattr(socket, "SOCK_NONBLOCK", 0)  # not on macOS
+
 
 def interleaved(infos: list[AddrInfo], first_family_count: int) -> list[AddrInfo]:
     """Let the families take turns, the first one after that many of its addresses; RFC 8305, section 4."""
@@ -69,8 +71,7 @@ async def _connect(
     failures.append(mine)
     sock = None
     try:
-        sock = socket.socket(family, kind, proto)
-        sock.setblocking(False)
+        sock = nonblocking_socket(family, kind, proto)
         if local_infos is not None:
             _bind_local(sock, family, local_infos, mine)
         await loop.sock_connect(sock, address)
@@ -83,6 +84,13 @@ async def _connect(
         raise
     finally:
         del failures, mine
+
+
+def nonblocking_socket(family: int, kind: int, proto: int = 0) -> socket.socket:
+    sock = socket.socket(family, kind | _NONBLOCK, proto)
+    if not _NONBLOCK:
+        sock.setblocking(False)
+    return sock
 
 
 def _bind_local(sock: socket.socket, family: int, local_infos: list[AddrInfo], failures: list[OSError]) -> None:

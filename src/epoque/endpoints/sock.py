@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer, WriteableBuffer
 
+_UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EINTR)
 _WOULD_BLOCK = (BlockingIOError, InterruptedError)
 _Socket = socket.socket  # sockets of this very type pass without further look at them
 
@@ -136,16 +138,13 @@ async def sock_connect(loop: Any, sock: socket.socket, address: Any) -> None:
         address = await _resolved(loop, sock, address)
     pause = _RETRY_FIRST
     while True:
-        try:
-            sock.connect(address)
+        error = sock.connect_ex(address)
+        if error == 0:
             return
-        except InterruptedError:
+        if error in _UNDER_WAY:
             break
-        except BlockingIOError as exc:
-            if exc.errno != errno.EAGAIN:
-                break  # under way
-            if sock.family != socket.AF_UNIX:
-                raise
+        if error != errno.EAGAIN or base.family_of(sock) != socket.AF_UNIX:
+            raise OSError(error, os.strerror(error))
         # The queue of a Unix listener is full: nothing is under way, and no event will tell that there is room.
         await asyncio.sleep(pause)
         pause = min(2 * pause, _RETRY_MAX)

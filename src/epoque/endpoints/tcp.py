@@ -21,6 +21,7 @@ from epoque.endpoints.bind import Options, bind_all
 from epoque.endpoints.connect import connect_any, interleaved
 from epoque.endpoints.sock import reject_ssl
 from epoque.server import Server
+from epoque.transports import base
 from epoque.transports.stream import connected
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ async def create_connection(
         if sock is not None:
             raise ValueError("host/port and sock can not be specified at the same time")
         ask = {"family": family, "type": socket.SOCK_STREAM, "proto": proto, "flags": flags}
-        infos = _not_empty(await names.resolve(loop, (host, port), **ask))
+        info = names.in_figures((host, port), family, socket.SOCK_STREAM, proto)
+        infos = [info] if info else _not_empty(await names.resolve(loop, (host, port), **ask))
         local_infos = None if local_addr is None else _not_empty(await names.resolve(loop, local_addr, **ask))
         if interleave is None and happy_eyeballs_delay is not None:
             interleave = 1
@@ -191,18 +193,21 @@ async def attach(
 ) -> tuple[asyncio.Transport, Proto]:
     """Put a transport, with TLS if asked for, between a connected socket and a new protocol, and wait until it runs.
 
-    An owned socket is closed if the transport cannot be made. Once it is made, it closes the socket in any case.
+    An owned socket is new and non-blocking, and closed if the transport cannot be made. Once it is made, it closes the socket in any case.
     """
     secured = None
+    brought = not owned
     owned = owned or TAKES_SOCKETS
     try:
-        sock.setblocking(False)
+        if brought:
+            sock.setblocking(False)
         protocol = protocol_factory()
     except BaseException:
         if owned:
             sock.close()
         raise
-    loop._ensure_fd_no_transport(sock)  # else it is that transport's
+    if brought:
+        loop._ensure_fd_no_transport(sock)  # else it is that transport's
     try:
         waiter = loop.create_future()
         if ssl:
@@ -255,7 +260,7 @@ async def launch(server: Server, sockets: Iterable[socket.socket], start_serving
 
 
 def _check_stream(sock: socket.socket) -> None:
-    if sock.type != socket.SOCK_STREAM:
+    if base.type_of(sock) != socket.SOCK_STREAM:
         raise ValueError(f"A Stream Socket was expected, got {sock!r}")
 
 

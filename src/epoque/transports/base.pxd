@@ -8,6 +8,7 @@ cdef int READ
 cdef int WRITE
 cdef int LAST_RECEIVES
 cdef object _family
+cdef object _type
 
 cdef class BaseTransport(Source):
     cdef Reactor loop
@@ -52,3 +53,4 @@ cdef class BaseTransport(Source):
 
 cdef object name_of(object ask)
 cpdef object family_of(object sock)
+cpdef object type_of(object sock)

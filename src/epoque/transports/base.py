@@ -23,6 +23,7 @@ __all__ = ["BaseTransport"]
 LAST_RECEIVES = 64
 
 _family = socket.SocketType.family.__get__
+_type = socket.SocketType.type.__get__
 
 
 class BaseTransport(Source):
@@ -386,3 +387,8 @@ def name_of(ask):
 def family_of(sock):
     """The family's number alone: the property of `socket.socket` looks up an enumeration's member each time."""
     return _family(sock) if isinstance(sock, socket.SocketType) else sock.family
+
+
+def type_of(sock):
+    """The type's number, likewise."""
+    return _type(sock) if isinstance(sock, socket.SocketType) else sock.type
