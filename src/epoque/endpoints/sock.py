@@ -17,6 +17,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from epoque.endpoints import names
+from epoque.kernel import sockets
 from epoque.transports import base
 
 try:
@@ -148,12 +149,9 @@ async def sock_connect(loop: Any, sock: socket.socket, address: Any) -> None:
         # The queue of a Unix listener is full: nothing is under way, and no event will tell that there is room.
         await asyncio.sleep(pause)
         pause = min(2 * pause, _RETRY_MAX)
-    try:
-        sock.getpeername()
-    except OSError:  # not yet connected, or refused
-        await writable(loop, sock)
-    else:
+    if sockets.is_connected(sock.fileno()):
         return  # to this very machine: the other end was there at once, and no event need be waited for
+    await writable(loop, sock)
     error = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if error:
         raise OSError(error, f"Connect call failed {address}")

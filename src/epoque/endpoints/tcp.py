@@ -193,7 +193,8 @@ async def attach(
 ) -> tuple[asyncio.Transport, Proto]:
     """Put a transport, with TLS if asked for, between a connected socket and a new protocol, and wait until it runs.
 
-    An owned socket is new and non-blocking, and closed if the transport cannot be made. Once it is made, it closes the socket in any case.
+    An owned socket is new and non-blocking, and closed if the transport cannot be made. Once it is made, it closes the
+    socket in any case.
     """
     secured = None
     brought = not owned

@@ -12,8 +12,8 @@ from asyncio.trsock import TransportSocket
 from errno import EBADF
 
 from epoque.core import debug
-from epoque.kernel import events, interp
-from epoque.kernel.masks import READ, WRITE
+from epoque.kernel import events, interp, sockets
+from epoque.kernel.masks import LEVEL, READ, WRITE
 from epoque.selector.source import Source
 
 __all__ = ["BaseTransport"]
@@ -52,8 +52,9 @@ class BaseTransport(Source):
 
     max_size = 256 * 1024  # bytes that one receive can bring; the name is asyncio's
 
-    def __init__(self, loop, protocol, server, context):
-        Source.__init__(self, -1)
+    def prepare(self, loop, protocol, server, context):
+        """What a subclass's `__init__` begins with."""
+        self.set_up(-1, 0, LEVEL)
         self.loop = loop
         self.protocol = protocol
         self.server = server
@@ -376,10 +377,22 @@ class BaseTransport(Source):
         raise NotImplementedError
 
 
-def name_of(ask):
-    """A socket's name, or None if it has none."""
+def local_name(sock):
+    """getsockname(2), None if that fails."""
     try:
-        return ask()
+        if type(sock) is socket.socket:
+            return sockets.local_address(sock.fileno(), _family(sock))
+        return sock.getsockname()
+    except OSError:
+        return None
+
+
+def peer_name(sock):
+    """getpeername(2), None if that fails."""
+    try:
+        if type(sock) is socket.socket:
+            return sockets.peer_address(sock.fileno(), _family(sock))
+        return sock.getpeername()
     except OSError:
         return None
 

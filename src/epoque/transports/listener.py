@@ -17,8 +17,8 @@ from epoque.transports import stream
 __all__ = ["Listener"]
 
 BATCH = 64  # connections of one turn; with a costly protocol factory (50 us) that holds the others up for some 3 ms
-# Asking once more than there are clients costs as much as four looks at the listener. So one is accepted a turn, and one
-# more for so many in a row after each of which there was another.
+# Asking once more than there are clients costs as much as four looks at the listener. So one is accepted a turn, and
+# one more for so many in a row that came without such a vain attempt.
 BOLDNESS = 16
 RETRY = 0.1  # seconds until the next attempt when descriptors or memory have run out
 REPORT_EVERY = 500_000_000  # nanoseconds between two reports of that

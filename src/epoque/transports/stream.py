@@ -47,7 +47,7 @@ class StreamTransport(ByteTransport):
     )
 
     def __init__(self, loop, fd, protocol, server, context):
-        ByteTransport.__init__(self, loop, protocol, server, context, False)
+        self.prepare(loop, protocol, server, context)
         self.receiver = self.loop.get_receiver()
         self.eof_received = False
         self.eof_written = False
@@ -352,8 +352,8 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
     transport.extra = dict(extra) if extra else None
     transport.family = family
     transport.proto = sock.proto
-    transport.sockname = base.name_of(sock.getsockname)
-    transport.peername = extra["peername"] if extra and "peername" in extra else base.name_of(sock.getpeername)
+    transport.sockname = base.local_name(sock)
+    transport.peername = extra["peername"] if extra and "peername" in extra else base.peer_name(sock)
     if transport.family == AF_INET or transport.family == AF_INET6:
         sockets.nodelay(transport.fd)
     sockets.no_sigpipe(transport.fd)
