@@ -48,7 +48,7 @@ def _interpreted(module: str) -> ModuleType:
 
 
 class _Compiled:
-    """The functions of a compiled module, as attributes; of its C functions those whose signature ctypes can express."""
+    """The functions of a compiled module, as attributes; of C functions those whose signature ctypes can express."""
 
     def __init__(self, module: str) -> None:
         self._module = importlib.import_module(f"epoque.kernel.{module}")
