@@ -47,14 +47,14 @@ async def connect_any(
     failures: list[list[OSError]] = []  # a list for each attempt, in the order they began
     try:
         if delay is not None:
-            attempts = [functools.partial(_connect, loop, failures, info, local_infos) for info in infos]
+            attempts = [functools.partial(connect, loop, failures, info, local_infos) for info in infos]
             sock = await _race(loop, attempts, delay)
             if sock is not None:
                 return sock
         else:
             for info in infos:
                 try:
-                    return await _connect(loop, failures, info, local_infos)
+                    return await connect(loop, failures, info, local_infos)
                 except OSError:
                     continue
         raise _joined([exc for attempt_failures in failures for exc in attempt_failures], all_errors)
@@ -62,10 +62,10 @@ async def connect_any(
         failures.clear()  # their tracebacks refer to frames that refer to this list
 
 
-async def _connect(
+async def connect(
     loop: Any, failures: list[list[OSError]], info: AddrInfo, local_infos: list[AddrInfo] | None
 ) -> socket.socket:
-    """Make, bind and connect one socket."""
+    """Make, bind and connect one socket; what goes wrong is raised, and put in a list of its own in `failures`."""
     family, kind, proto, _, address = info
     mine: list[OSError] = []
     failures.append(mine)

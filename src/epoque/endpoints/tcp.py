@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from epoque.endpoints import names, tls
 from epoque.endpoints.bind import Options, bind_all
-from epoque.endpoints.connect import connect_any, interleaved
+from epoque.endpoints.connect import connect, connect_any, interleaved
 from epoque.endpoints.sock import reject_ssl
 from epoque.server import Server
 from epoque.transports import base
@@ -74,15 +74,18 @@ async def create_connection(
     if owned:
         if sock is not None:
             raise ValueError("host/port and sock can not be specified at the same time")
-        ask = {"family": family, "type": socket.SOCK_STREAM, "proto": proto, "flags": flags}
         info = names.in_figures((host, port), family, socket.SOCK_STREAM, proto)
-        infos = [info] if info else _not_empty(await names.resolve(loop, (host, port), **ask))
-        local_infos = None if local_addr is None else _not_empty(await names.resolve(loop, local_addr, **ask))
-        if interleave is None and happy_eyeballs_delay is not None:
-            interleave = 1
-        if interleave:
-            infos = interleaved(infos, interleave)
-        sock = await connect_any(loop, infos, local_infos, happy_eyeballs_delay, all_errors)
+        if info is not None and local_addr is None and not all_errors:
+            sock = await connect(loop, [], info, None)  # there is no choice
+        else:
+            ask = {"family": family, "type": socket.SOCK_STREAM, "proto": proto, "flags": flags}
+            infos = _not_empty(await names.resolve(loop, (host, port), **ask))
+            local_infos = None if local_addr is None else _not_empty(await names.resolve(loop, local_addr, **ask))
+            if interleave is None and happy_eyeballs_delay is not None:
+                interleave = 1
+            if interleave:
+                infos = interleaved(infos, interleave)
+            sock = await connect_any(loop, infos, local_infos, happy_eyeballs_delay, all_errors)
     elif sock is None:
         raise ValueError("host and port was not specified and no sock specified")
     else:
