@@ -174,10 +174,14 @@ def _python_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
     return Function("def", names, {arg.arg for arg in defaults}, _stored(node) | set(names))
 
 
+# What assigns every field; the others are what a chain of __init__ would be, without the price of Python calls.
+BEGINNING = ("__init__", "set_up", "prepare")
+
+
 @dataclass
 class PythonClass(Class):
     slots: set[str] | None = None
-    initialised: set[str] = field(default_factory=set)  # attributes of self that __init__ assigns
+    initialised: set[str] = field(default_factory=set)  # attributes of self that its beginning assigns
     assigned: dict[str, str] = field(default_factory=dict)  # attribute of self -> a method that assigns it
 
 
@@ -201,8 +205,8 @@ def _python_class(node: ast.ClassDef) -> PythonClass:
             found.methods[item.name] = _python_function(item)
             if not {"staticmethod", "classmethod"} & set(decorators):
                 found.assigned |= dict.fromkeys(_assigned(item), item.name)
-            if item.name == "__init__":
-                found.initialised = _assigned(item)
+            if item.name in BEGINNING:
+                found.initialised |= _assigned(item)
         elif isinstance(item, ast.Assign) and _stored(item) == {"__slots__"}:
             slots = ast.literal_eval(item.value)
             found.slots = {slots} if isinstance(slots, str) else set(slots)

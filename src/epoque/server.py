@@ -1,7 +1,7 @@
 """What does create_server() return, and when is such a server closed?
 
-A server owns listening sockets, each accepting through a Listener, and knows the transports of its connections, which
-report to it when they begin and when they have ended. `wait_closed` answers as the running Python's asyncio does.
+A server owns listening sockets, each accepting through a Listener, and counts its connections, whose transports report
+to it when they begin and when they have ended. `wait_closed` answers as the running Python's asyncio does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import contextvars
 import operator
 import sys
-import weakref
 from asyncio.trsock import TransportSocket
 from typing import TYPE_CHECKING, Any
 
@@ -57,9 +56,7 @@ class Server(asyncio.Server):
         self._ssl_context = ssl_context
         self._ssl_handshake_timeout = ssl_handshake_timeout
         self._ssl_shutdown_timeout = ssl_shutdown_timeout
-        # Weak, so that a transport which everyone has forgotten can warn about it and go. A plain dict, because adding
-        # to a WeakSet costs several times as much, once per connection; transports take themselves out when they end.
-        self._clients: dict[int, weakref.ref[asyncio.Transport]] = {}
+        self._active_count = 0  # connections; which ones they are, the selector knows
         self._waiters: list[asyncio.Future[None]] | None = []  # None: closed and the last connection gone
         self._serving = False
         self._serving_forever_fut: asyncio.Future[None] | None = None
@@ -80,10 +77,6 @@ class Server(asyncio.Server):
     def sockets(self) -> tuple[Any, ...]:
         """The listening sockets, none once the server is closed."""
         return tuple(TransportSocket(sock) for sock in self._sockets or ())
-
-    @property
-    def _active_count(self) -> int:
-        return len(self._clients)
 
     async def start_serving(self) -> None:
         """Begin to accept connections, unless the server does already. Raises RuntimeError if it is closed."""
@@ -130,19 +123,19 @@ class Server(asyncio.Server):
         if self._serving_forever_fut is not None and not self._serving_forever_fut.done():
             self._serving_forever_fut.cancel()
             self._serving_forever_fut = None
-        if not self._clients:
+        if self._active_count == 0:
             self._wake_waiters()
 
     if sys.version_info >= (3, 13):
 
         def close_clients(self) -> None:
             """Close all connections once their buffered data is sent."""
-            for transport in self._transports():
+            for transport in self._clients:
                 transport.close()
 
         def abort_clients(self) -> None:
             """Close all connections at once; buffered data is lost."""
-            for transport in self._transports():
+            for transport in self._clients:
                 transport.abort()
 
     async def wait_closed(self) -> None:
@@ -167,17 +160,18 @@ class Server(asyncio.Server):
         self._serving = True
 
     def _attach(self, transport: asyncio.Transport) -> None:
-        self._clients[id(transport)] = weakref.ref(transport)
+        self._active_count += 1
 
     def _detach(self, transport: asyncio.Transport) -> None:
-        self._clients.pop(id(transport), None)
-        if self._sockets is None and not self._clients:
+        self._active_count -= 1
+        if self._sockets is None and self._active_count == 0:
             self._wake_waiters()
 
-    def _transports(self) -> list[asyncio.Transport]:
-        """The connections, in the order of their beginning."""
-        transports = [ref() for ref in self._clients.values()]
-        return [_outermost(transport) for transport in transports if transport is not None]
+    @property
+    def _clients(self) -> list[asyncio.Transport]:
+        """The connections that have not ended."""
+        sources = self._loop._transports.values()
+        return [_outermost(transport) for transport in sources if transport._server is self]
 
     def _wake_waiters(self) -> None:
         waiters, self._waiters = self._waiters, None

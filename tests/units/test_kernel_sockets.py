@@ -150,8 +150,9 @@ def test_a_reset_connection_is_an_error(sockets, stack):
         lambda sockets, fd: sockets.send(fd, b"abc", 0),
         lambda sockets, fd: sockets.send_many(fd, [b"abc", b"def"], 0),
         lambda sockets, fd: sockets.local_address(fd, socket.AF_INET),
+        lambda sockets, fd: sockets.peer_address(fd, socket.AF_INET),
     ],
-    ids=["recv_into", "send", "send_many", "local_address"],
+    ids=["recv_into", "send", "send_many", "local_address", "peer_address"],
 )
 def test_a_closed_descriptor_is_an_error(sockets, operation):
     with pytest.raises(OSError) as caught:
@@ -225,6 +226,8 @@ def test_accept_of_what_does_not_listen_is_an_error(sockets, stack):
 ADDRESSES = {
     "ipv4": (socket.AF_INET, lambda path: ("127.0.0.1", 0)),
     "ipv4 of another interface": (socket.AF_INET, lambda path: ("127.1.2.3", 0)),
+    "ipv4 of all lengths": (socket.AF_INET, lambda path: ("127.255.99.10", 0)),
+    "ipv4 of round figures": (socket.AF_INET, lambda path: ("127.100.0.200", 0)),
     "ipv6": (socket.AF_INET6, lambda path: ("::1", 0)),
     "path": (socket.AF_UNIX, lambda path: str(path / "socket")),
     "path that is no text": (socket.AF_UNIX, lambda path: os.fsencode(path) + b"/\xff\xfe"),
@@ -248,6 +251,9 @@ def test_addresses_are_those_that_the_socket_module_gives(sockets, stack, tmp_pa
         for sock in (server, client, listener):
             found = sockets.local_address(sock.fileno(), family)
             assert (type(found), found) == (type(sock.getsockname()), sock.getsockname())
+        for sock in (server, client):
+            found = sockets.peer_address(sock.fileno(), family)
+            assert (type(found), found) == (type(sock.getpeername()), sock.getpeername())
 
 
 @pytest.mark.parametrize("name", ["path", "path that is no text", "longest path", "abstract with zero bytes"])
@@ -288,6 +294,16 @@ def test_a_client_that_is_gone_already_is_accepted_with_its_address(sockets, sta
     fd, peer = sockets.accept(listener)
     os.close(fd)
     assert peer == address
+
+
+@pytest.mark.parametrize("address", [("127.0.0.1", 0), ("::1", 0)], ids=["ipv4", "ipv6"])
+def test_a_socket_is_connected_once_it_has_a_peer(sockets, stack, address):
+    family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+    listener = listening(stack, family, address)
+    client = stack.enter_context(socket.socket(family))
+    assert not sockets.is_connected(client.fileno())
+    client.connect(listener.getsockname())
+    assert sockets.is_connected(client.fileno())
 
 
 def test_nodelay_is_set_on_tcp_and_harms_nothing_else(sockets, stack, ends):

@@ -48,12 +48,15 @@ def _interpreted(module: str) -> ModuleType:
 
 
 class _Compiled:
-    """The C functions of a compiled module, as attributes; those whose signature ctypes can express."""
+    """The functions of a compiled module, as attributes; of C functions those whose signature ctypes can express."""
 
     def __init__(self, module: str) -> None:
-        self._capsules = importlib.import_module(f"epoque.kernel.{module}").__pyx_capi__
+        self._module = importlib.import_module(f"epoque.kernel.{module}")
+        self._capsules = self._module.__pyx_capi__
 
     def __getattr__(self, function: str) -> Any:
+        if function not in self._capsules:
+            return getattr(self._module, function)
         capsule = self._capsules[function]
         signature = _name(capsule)
         result, _, parameters = signature.decode().removesuffix(")").partition("(")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     Attempt = Callable[[], Coroutine[Any, Any, socket.socket]]
     Task = asyncio.Task[socket.socket]
 
+_NONBLOCK = getattr(socket, "SOCK_NONBLOCK", 0)  # not on macOS
+
 
 def interleaved(infos: list[AddrInfo], first_family_count: int) -> list[AddrInfo]:
     """Let the families take turns, the first one after that many of its addresses; RFC 8305, section 4."""
@@ -45,14 +47,14 @@ async def connect_any(
     failures: list[list[OSError]] = []  # a list for each attempt, in the order they began
     try:
         if delay is not None:
-            attempts = [functools.partial(_connect, loop, failures, info, local_infos) for info in infos]
+            attempts = [functools.partial(connect, loop, failures, info, local_infos) for info in infos]
             sock = await _race(loop, attempts, delay)
             if sock is not None:
                 return sock
         else:
             for info in infos:
                 try:
-                    return await _connect(loop, failures, info, local_infos)
+                    return await connect(loop, failures, info, local_infos)
                 except OSError:
                     continue
         raise _joined([exc for attempt_failures in failures for exc in attempt_failures], all_errors)
@@ -60,17 +62,16 @@ async def connect_any(
         failures.clear()  # their tracebacks refer to frames that refer to this list
 
 
-async def _connect(
+async def connect(
     loop: Any, failures: list[list[OSError]], info: AddrInfo, local_infos: list[AddrInfo] | None
 ) -> socket.socket:
-    """Make, bind and connect one socket."""
+    """Make, bind and connect one socket; what goes wrong is raised, and put in a list of its own in `failures`."""
     family, kind, proto, _, address = info
     mine: list[OSError] = []
     failures.append(mine)
     sock = None
     try:
-        sock = socket.socket(family, kind, proto)
-        sock.setblocking(False)
+        sock = nonblocking_socket(family, kind, proto)
         if local_infos is not None:
             _bind_local(sock, family, local_infos, mine)
         await loop.sock_connect(sock, address)
@@ -83,6 +84,13 @@ async def _connect(
         raise
     finally:
         del failures, mine
+
+
+def nonblocking_socket(family: int, kind: int, proto: int = 0) -> socket.socket:
+    sock = socket.socket(family, kind | _NONBLOCK, proto)
+    if not _NONBLOCK:
+        sock.setblocking(False)
+    return sock
 
 
 def _bind_local(sock: socket.socket, family: int, local_infos: list[AddrInfo], failures: list[OSError]) -> None:

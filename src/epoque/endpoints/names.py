@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 AddrInfo = tuple[int, int, int, str, tuple[Any, ...]]
 
 _TRANSPORT_PROTOCOL: dict[int, int] = {socket.SOCK_STREAM: socket.IPPROTO_TCP, socket.SOCK_DGRAM: socket.IPPROTO_UDP}
+_PROTOCOLS = (0, *_TRANSPORT_PROTOCOL.values())
+_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 _NUMERIC_NAMES = socket.NI_NUMERICHOST | socket.NI_NUMERICSERV
 
 
@@ -71,7 +73,7 @@ async def resolve(
     flags: int = 0,
 ) -> list[AddrInfo]:
     """Return the addresses that (host, port) stands for; only a name is asked of loop.getaddrinfo. Raises gaierror."""
-    info = _in_figures(address, family, type, proto)
+    info = in_figures(address, family, type, proto)
     if info is not None:
         return [info]
     host, port = address[:2]
@@ -116,10 +118,10 @@ def _is_number(port: object) -> bool:
     return port is None or isinstance(port, int) or (isinstance(port, (str, bytes)) and (not port or port.isdigit()))
 
 
-def _in_figures(address: tuple[Any, ...], family: int, type: int, proto: int) -> AddrInfo | None:
+def in_figures(address: tuple[Any, ...], family: int, type: int, proto: int) -> AddrInfo | None:
     """The one answer that getaddrinfo would give for an address in figures; None if it has to be asked."""
     host, port = address[:2]
-    if host is None or type not in _TRANSPORT_PROTOCOL or proto not in (0, *_TRANSPORT_PROTOCOL.values()):
+    if host is None or type not in _TRANSPORT_PROTOCOL or proto not in _PROTOCOLS:
         return None
     try:
         port = int(port or 0)
@@ -129,7 +131,7 @@ def _in_figures(address: tuple[Any, ...], family: int, type: int, proto: int) ->
         host = host.decode("idna")
     if "%" in host:
         return None  # the zone's number is getaddrinfo's to find
-    for candidate in (family,) if family else (socket.AF_INET, socket.AF_INET6):
+    for candidate in (family,) if family else _FAMILIES:
         try:
             socket.inet_pton(candidate, host)
         except OSError:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from epoque.endpoints import names, tls
 from epoque.endpoints.bind import Options, bind_all
-from epoque.endpoints.connect import connect_any, interleaved
+from epoque.endpoints.connect import connect, connect_any, interleaved
 from epoque.endpoints.sock import reject_ssl
 from epoque.server import Server
+from epoque.transports import base
 from epoque.transports.stream import connected
 
 if TYPE_CHECKING:
@@ -73,14 +74,18 @@ async def create_connection(
     if owned:
         if sock is not None:
             raise ValueError("host/port and sock can not be specified at the same time")
-        ask = {"family": family, "type": socket.SOCK_STREAM, "proto": proto, "flags": flags}
-        infos = _not_empty(await names.resolve(loop, (host, port), **ask))
-        local_infos = None if local_addr is None else _not_empty(await names.resolve(loop, local_addr, **ask))
-        if interleave is None and happy_eyeballs_delay is not None:
-            interleave = 1
-        if interleave:
-            infos = interleaved(infos, interleave)
-        sock = await connect_any(loop, infos, local_infos, happy_eyeballs_delay, all_errors)
+        info = names.in_figures((host, port), family, socket.SOCK_STREAM, proto)
+        if info is not None and local_addr is None and not all_errors:
+            sock = await connect(loop, [], info, None)  # there is no choice
+        else:
+            ask = {"family": family, "type": socket.SOCK_STREAM, "proto": proto, "flags": flags}
+            infos = _not_empty(await names.resolve(loop, (host, port), **ask))
+            local_infos = None if local_addr is None else _not_empty(await names.resolve(loop, local_addr, **ask))
+            if interleave is None and happy_eyeballs_delay is not None:
+                interleave = 1
+            if interleave:
+                infos = interleaved(infos, interleave)
+            sock = await connect_any(loop, infos, local_infos, happy_eyeballs_delay, all_errors)
     elif sock is None:
         raise ValueError("host and port was not specified and no sock specified")
     else:
@@ -191,18 +196,22 @@ async def attach(
 ) -> tuple[asyncio.Transport, Proto]:
     """Put a transport, with TLS if asked for, between a connected socket and a new protocol, and wait until it runs.
 
-    An owned socket is closed if the transport cannot be made. Once it is made, it closes the socket in any case.
+    An owned socket is new and non-blocking, and closed if the transport cannot be made. Once it is made, it closes the
+    socket in any case.
     """
     secured = None
+    brought = not owned
     owned = owned or TAKES_SOCKETS
     try:
-        sock.setblocking(False)
+        if brought:
+            sock.setblocking(False)
         protocol = protocol_factory()
     except BaseException:
         if owned:
             sock.close()
         raise
-    loop._ensure_fd_no_transport(sock)  # else it is that transport's
+    if brought:
+        loop._ensure_fd_no_transport(sock)  # else it is that transport's
     try:
         waiter = loop.create_future()
         if ssl:
@@ -255,7 +264,7 @@ async def launch(server: Server, sockets: Iterable[socket.socket], start_serving
 
 
 def _check_stream(sock: socket.socket) -> None:
-    if sock.type != socket.SOCK_STREAM:
+    if base.type_of(sock) != socket.SOCK_STREAM:
         raise ValueError(f"A Stream Socket was expected, got {sock!r}")
 
 

@@ -12,6 +12,7 @@ from asyncio.log import logger
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from epoque.endpoints import tls
+from epoque.endpoints.connect import nonblocking_socket
 from epoque.endpoints.tcp import attach, launch
 from epoque.server import Server
 
@@ -54,9 +55,8 @@ async def create_unix_connection(
         if sock is not None:
             raise ValueError("path and sock can not be specified at the same time")
         path = os.fspath(path)
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock = nonblocking_socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            sock.setblocking(False)
             await loop.sock_connect(sock, path)
         except BaseException:
             sock.close()

@@ -14,7 +14,6 @@ cpdef bint available() noexcept
 cdef class Poller:
     cdef int _fd  # of the epoll instance, -1 once closed
     cdef int _capacity  # events a batch may hold
-    cdef int _room  # events the array has room for
     cdef epoll_event *_batch
 
     cdef int fileno(self) noexcept

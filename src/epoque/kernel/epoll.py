@@ -109,8 +109,6 @@ class Poller:
             return 0
         generations = self._generations
         self._batch = [(fd | generations.get(fd, 0) << 32, events) for fd, events in pairs]
-        if len(pairs) == self._capacity and self._capacity < 4096:
-            self._capacity *= 2
         return len(pairs)
 
     def wait_until(self, deadline, now):

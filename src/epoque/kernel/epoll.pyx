@@ -48,7 +48,6 @@ cdef enum:
     HANGUP = 4
     EDGE = 1
     EXCLUSIVE = 2
-    LARGEST_BATCH = 4096
     LONGEST_WAIT = 86_400_000  # milliseconds
 
 
@@ -86,7 +85,7 @@ cdef class Poller:
 
     def __cinit__(self, int capacity):
         self._fd = -1
-        self._capacity = self._room = capacity
+        self._capacity = capacity
         self._batch = <epoll_event *>malloc(capacity * sizeof(epoll_event))
         if self._batch == NULL:
             raise MemoryError
@@ -146,15 +145,7 @@ cdef class Poller:
 
 
 cdef int _wait(Poller poller, int timeout) except -1:
-    cdef epoll_event *batch
     cdef int count
-    if poller._room < poller._capacity:
-        batch = <epoll_event *>malloc(poller._capacity * sizeof(epoll_event))
-        if batch == NULL:
-            raise MemoryError
-        free(poller._batch)
-        poller._batch = batch
-        poller._room = poller._capacity
     if timeout:
         with nogil:
             count = epoll_wait(poller._fd, poller._batch, poller._capacity, timeout)
@@ -162,8 +153,6 @@ cdef int _wait(Poller poller, int timeout) except -1:
         # A poll takes less time than giving up the GIL and taking it back would.
         count = epoll_wait(poller._fd, poller._batch, poller._capacity, 0)
     if count >= 0:
-        if count == poller._capacity and poller._capacity < LARGEST_BATCH:
-            poller._capacity *= 2
         return count
     if errno != EINTR:
         PyErr_SetFromErrno(OSError)

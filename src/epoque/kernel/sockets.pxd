@@ -26,6 +26,7 @@ cdef Py_ssize_t _send(int fd, const char *data, Py_ssize_t size) except -2
 cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset) except -2
 cdef object accept(object listener)
 cdef object local_address(int fd, int family)
+cdef object peer_address(int fd, int family)
 cdef int nodelay(int fd) except -1
 cdef int no_sigpipe(int fd) except -1
 cdef int shutdown(int fd) except -1

@@ -126,6 +126,24 @@ def local_address(fd, family):
         connection.detach()
 
 
+def peer_address(fd, family):
+    """getpeername(2), likewise."""
+    connection = socket.socket(family, socket.SOCK_STREAM, 0, fileno=fd)
+    try:
+        return connection.getpeername()
+    finally:
+        connection.detach()
+
+
+def is_connected(fd):
+    """Whether getpeername(2) knows of a peer."""
+    try:
+        peer_address(fd, socket.AF_INET)
+    except OSError:
+        return False
+    return True
+
+
 def nodelay(fd):
     """Set TCP_NODELAY; a socket that is not TCP's stays as it is."""
     connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=fd)

@@ -9,7 +9,7 @@ cdef int EXCLUSIVE
 cdef int READ
 cdef long long NEVER
 cdef long long POLL
-cdef int FIRST_BATCH
+cdef int BATCH
 
 
 cdef class Alarm(Source):

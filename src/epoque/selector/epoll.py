@@ -12,7 +12,9 @@ from epoque.selector.source import Source
 
 __all__ = ["Alarm", "EpollSelector"]
 
-FIRST_BATCH = 256  # events; it doubles whenever a batch fills it
+# Events. What they answer leaves at the end of the turn, so that with thousands of them some would wait for long. Those
+# left out are first in the next batch: epoll(7) puts what it has reported at the end of its list.
+BATCH = 256
 
 
 class Alarm(Source):
@@ -46,7 +48,7 @@ class EpollSelector(Selector):
 
     def __init__(self):
         Selector.__init__(self)
-        self.poller = epoll.Poller(FIRST_BATCH)
+        self.poller = epoll.Poller(BATCH)
         self.alarm = None
         # Now, not at the first deadline: by then the process may be out of descriptors.
         self.open_alarm()
@@ -97,7 +99,7 @@ class EpollSelector(Selector):
         self.poller.remove(source.fd)
 
     def renew(self):
-        poller = epoll.Poller(FIRST_BATCH)
+        poller = epoll.Poller(BATCH)
         self.poller.close()
         self.poller = poller
 

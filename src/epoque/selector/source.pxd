@@ -9,6 +9,7 @@ cdef class Source:
     cdef bint owned  # the descriptor is the source's own, to be closed with it
     cdef unsigned int generation  # of this registration, 0 when there is none
 
+    cdef int set_up(self, int fd, int interest, int mode) except -1
     cdef int on_ready(self, int mask) except -1
     cdef int on_turn_end(self) except -1
     cdef int before_fork(self) except -1

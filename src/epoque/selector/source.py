@@ -12,6 +12,9 @@ class Source:
     __slots__ = ("armed", "fd", "generation", "interest", "mode", "owned")
 
     def __init__(self, fd, interest=0, mode=LEVEL):
+        self.set_up(fd, interest, mode)
+
+    def set_up(self, fd, interest, mode):
         self.fd = fd
         self.interest = interest
         self.mode = mode

@@ -1,13 +1,15 @@
 cimport cython
 
 from epoque.core.reactor cimport Reactor
-from epoque.kernel cimport events, interp
+from epoque.kernel cimport events, interp, sockets
 from epoque.selector.source cimport Source
 
+cdef int LEVEL
 cdef int READ
 cdef int WRITE
 cdef int LAST_RECEIVES
 cdef object _family
+cdef object _type
 
 cdef class BaseTransport(Source):
     cdef Reactor loop
@@ -29,6 +31,7 @@ cdef class BaseTransport(Source):
     cdef object __weakref__
     cdef dict __dict__  # tests of applications put mocks in the place of methods
 
+    cdef int prepare(self, Reactor loop, object protocol, object server, object context) except -1
     cdef int take_over(self, int fd) except -1
     cdef int number(self) except -2
     cdef bint still_ours(self) except -1
@@ -50,5 +53,7 @@ cdef class BaseTransport(Source):
     cdef int drop_output(self) except -1
 
 
-cdef object name_of(object ask)
+cdef object local_name(object sock)
+cdef object peer_name(object sock)
 cpdef object family_of(object sock)
+cpdef object type_of(object sock)

@@ -12,8 +12,8 @@ from asyncio.trsock import TransportSocket
 from errno import EBADF
 
 from epoque.core import debug
-from epoque.kernel import events, interp
-from epoque.kernel.masks import READ, WRITE
+from epoque.kernel import events, interp, sockets
+from epoque.kernel.masks import LEVEL, READ, WRITE
 from epoque.selector.source import Source
 
 __all__ = ["BaseTransport"]
@@ -23,6 +23,7 @@ __all__ = ["BaseTransport"]
 LAST_RECEIVES = 64
 
 _family = socket.SocketType.family.__get__
+_type = socket.SocketType.type.__get__
 
 
 class BaseTransport(Source):
@@ -51,8 +52,9 @@ class BaseTransport(Source):
 
     max_size = 256 * 1024  # bytes that one receive can bring; the name is asyncio's
 
-    def __init__(self, loop, protocol, server, context):
-        Source.__init__(self, -1)
+    def prepare(self, loop, protocol, server, context):
+        """What a subclass's `__init__` begins with."""
+        self.set_up(-1, 0, LEVEL)
         self.loop = loop
         self.protocol = protocol
         self.server = server
@@ -375,10 +377,22 @@ class BaseTransport(Source):
         raise NotImplementedError
 
 
-def name_of(ask):
-    """A socket's name, or None if it has none."""
+def local_name(sock):
+    """getsockname(2), None if that fails."""
     try:
-        return ask()
+        if type(sock) is socket.socket:
+            return sockets.local_address(sock.fileno(), _family(sock))
+        return sock.getsockname()
+    except OSError:
+        return None
+
+
+def peer_name(sock):
+    """getpeername(2), None if that fails."""
+    try:
+        if type(sock) is socket.socket:
+            return sockets.peer_address(sock.fileno(), _family(sock))
+        return sock.getpeername()
     except OSError:
         return None
 
@@ -386,3 +400,8 @@ def name_of(ask):
 def family_of(sock):
     """The family's number alone: the property of `socket.socket` looks up an enumeration's member each time."""
     return _family(sock) if isinstance(sock, socket.SocketType) else sock.family
+
+
+def type_of(sock):
+    """The type's number, likewise."""
+    return _type(sock) if isinstance(sock, socket.SocketType) else sock.type

@@ -56,7 +56,7 @@ class DatagramTransport(WritingTransport):
     max_size = 256 * 1024  # bytes of a datagram that can be received
 
     def __init__(self, loop, sock, protocol, remote, context):
-        WritingTransport.__init__(self, loop, protocol, None, context)
+        self.prepare(loop, protocol, None, context)
         self.receiver = self.loop.get_datagram_receiver()
         self.queue = DatagramQueue()
         self.remote = remote
@@ -380,8 +380,8 @@ def opened(loop, sock, protocol, remote, waiter):
     transport.family = sock.family
     transport.proto = sock.proto
     transport.sock = sock
-    transport.sockname = base.name_of(sock.getsockname)
-    transport.peername = base.name_of(sock.getpeername)
+    transport.sockname = base.local_name(sock)
+    transport.peername = base.peer_name(sock)
     transport.connected = transport.peername is not None
     loop.schedule(transport._start, (waiter,), loop.context)
     return transport

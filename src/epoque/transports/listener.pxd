@@ -8,6 +8,7 @@ from epoque.transports cimport stream
 cdef int EXCLUSIVE
 cdef int READ
 cdef int BATCH
+cdef int BOLDNESS
 cdef long long REPORT_EVERY
 
 
@@ -16,9 +17,12 @@ cdef class Listener(Source):
     cdef object sock
     cdef object factory  # of protocols
     cdef object server  # Server, or None
+    cdef int family
+    cdef int proto
     cdef int backlog
     cdef object context  # contextvars.Context that each connection starts with a copy of
     cdef object sockname  # of what it accepts, None if that must be asked of each
+    cdef int run  # of connections accepted since nobody was waiting
     cdef object retry  # TimerHandle while descriptors have run out
     cdef long long reported  # when that was last reported, in nanoseconds; 0 for never
 

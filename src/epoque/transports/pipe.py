@@ -185,7 +185,7 @@ class ReadPipeTransport(BaseTransport):
     __slots__ = ("descriptor", "receiver")
 
     def __init__(self, loop, pipe, protocol, waiter=None):
-        BaseTransport.__init__(self, loop, protocol, None, interp.copy_context())
+        self.prepare(loop, protocol, None, interp.copy_context())
         self.sock = self.descriptor = Descriptor(pipe, "Pipe transport is for pipes/sockets only.")
         self.extra = {"pipe": pipe}
         self.descriptor.take(pipe, self)
@@ -297,7 +297,8 @@ class WritePipeTransport(ByteTransport):
     __slots__ = ("apart", "descriptor", "dropped")
 
     def __init__(self, loop, pipe, protocol, waiter=None):
-        ByteTransport.__init__(self, loop, protocol, None, interp.copy_context(), True)
+        self.prepare(loop, protocol, None, interp.copy_context())
+        self.queue.plain = True
         complaint = "Pipe transport is only for pipes, sockets and character devices"
         self.sock = self.descriptor = Descriptor(pipe, complaint)
         self.extra = {"pipe": pipe}

@@ -8,7 +8,7 @@ cdef Py_ssize_t SEND_PIECES
 @cython.final
 cdef class SendQueue:
     cdef object only  # the piece, while there is one; then
-    cdef list pieces  # has them all
+    cdef list pieces  # has them all; None until it is needed
     cdef bint plain  # written to, not sent to
     cdef Py_ssize_t offset  # bytes of the first piece that are gone already
     cdef readonly Py_ssize_t size  # bytes still to be sent

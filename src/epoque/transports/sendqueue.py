@@ -19,7 +19,7 @@ class SendQueue:
     def __init__(self, plain=False):
         self.plain = plain
         self.only = None
-        self.pieces = []
+        self.pieces = None
         self.offset = 0
         self.size = 0
 
@@ -28,6 +28,8 @@ class SendQueue:
         if self.size == 0:
             self.only = piece  # a list would be allocated and freed for every answer to a request
         else:
+            if self.pieces is None:
+                self.pieces = []
             if self.only is not None:
                 self.pieces.append(self.only)
                 self.only = None
@@ -37,7 +39,7 @@ class SendQueue:
     def send(self, fd):
         """Send until nothing is left or the kernel takes no more. OSError when the connection is broken."""
         while self.size:
-            count = len(self.pieces)
+            count = len(self.pieces) if self.only is None else 1
             if self.plain:
                 sent = self.write(fd)
             elif self.only is not None:
@@ -91,7 +93,7 @@ class SendQueue:
 
     def views(self):
         """What is still to be sent, as views."""
-        views = [memoryview(piece) for piece in ([self.only] if self.only is not None else self.pieces)]
+        views = [memoryview(piece) for piece in ([self.only] if self.only is not None else self.pieces or ())]
         if self.offset:
             views[0] = views[0][self.offset :]
         return views

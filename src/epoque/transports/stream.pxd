@@ -9,6 +9,8 @@ from epoque.transports.writer cimport ByteTransport
 cdef int HANGUP
 cdef int READ
 cdef int WRITE
+cdef int AF_INET
+cdef int AF_INET6
 cdef int READS_AFTER_HANGUP
 
 
@@ -45,7 +47,8 @@ cpdef StreamTransport connected(
 cdef StreamTransport accepted(
     Reactor loop,
     int fd,
-    object listener,
+    int family,
+    int proto,
     object peername,
     object sockname,
     object protocol,

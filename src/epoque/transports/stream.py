@@ -27,6 +27,8 @@ from epoque.transports.writer import ByteTransport
 
 __all__ = ["StreamTransport", "accepted", "connected"]
 
+AF_INET = int(socket.AF_INET)
+AF_INET6 = int(socket.AF_INET6)
 READS_AFTER_HANGUP = 16  # receives in a row from one connection, before the others have their turn
 
 
@@ -45,7 +47,7 @@ class StreamTransport(ByteTransport):
     )
 
     def __init__(self, loop, fd, protocol, server, context):
-        ByteTransport.__init__(self, loop, protocol, server, context, False)
+        self.prepare(loop, protocol, server, context)
         self.receiver = self.loop.get_receiver()
         self.eof_received = False
         self.eof_written = False
@@ -350,9 +352,9 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
     transport.extra = dict(extra) if extra else None
     transport.family = family
     transport.proto = sock.proto
-    transport.sockname = base.name_of(sock.getsockname)
-    transport.peername = extra["peername"] if extra and "peername" in extra else base.name_of(sock.getpeername)
-    if transport.family in (socket.AF_INET, socket.AF_INET6):
+    transport.sockname = base.local_name(sock)
+    transport.peername = extra["peername"] if extra and "peername" in extra else base.peer_name(sock)
+    if transport.family == AF_INET or transport.family == AF_INET6:
         sockets.nodelay(transport.fd)
     sockets.no_sigpipe(transport.fd)
     transport.sock = sock
@@ -361,17 +363,17 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
     return transport
 
 
-def accepted(loop, fd, listener, peername, sockname, protocol, server, context):
-    """A transport over a descriptor that the socket `listener` has accepted; the protocol hears of it on the spot."""
+def accepted(loop, fd, family, proto, peername, sockname, protocol, server, context):
+    """A transport over a descriptor that was accepted; the protocol hears of it on the spot."""
     try:
         if sockname is None:
-            sockname = sockets.local_address(fd, listener.family)
+            sockname = sockets.local_address(fd, family)
         transport = StreamTransport(loop, fd, protocol, server, context)
     except BaseException:
         events.close(fd)
         raise
-    transport.family = listener.family
-    transport.proto = listener.proto
+    transport.family = family
+    transport.proto = proto
     transport.peername = peername
     transport.sockname = sockname
     try:

@@ -24,8 +24,8 @@ class WritingTransport(BaseTransport):
 
     __slots__ = ("ending", "flow")
 
-    def __init__(self, loop, protocol, server, context):
-        BaseTransport.__init__(self, loop, protocol, server, context)
+    def prepare(self, loop, protocol, server, context):
+        BaseTransport.prepare(self, loop, protocol, server, context)
         self.flow = FlowControl()
         self.ending = False
 
@@ -190,9 +190,9 @@ class ByteTransport(WritingTransport):
 
     __slots__ = ("queue",)
 
-    def __init__(self, loop, protocol, server, context, plain):
-        WritingTransport.__init__(self, loop, protocol, server, context)
-        self.queue = SendQueue(plain)
+    def prepare(self, loop, protocol, server, context):
+        WritingTransport.prepare(self, loop, protocol, server, context)
+        self.queue = SendQueue()
 
     def unsent(self):
         return self.queue.size
