@@ -58,12 +58,10 @@ class Reactor(Scheduler):
         self.turning = False
         self.looked = 0
         self.forked = False
-        interp.tell_before_forks(self)
         interp.tell_of_forks(self)
         self.current = None
         self.previous_hooks = None
         self.origin_depth = -1
-        self.signals.prepare()
         self.usable = True
 
     # Transports.
@@ -130,7 +128,8 @@ class Reactor(Scheduler):
     def enter(self):
         if self.forked:
             self.after_fork()
-        self._set_coroutine_origin_tracking(self.debug)
+        if self.debug:
+            self._set_coroutine_origin_tracking(True)
         self.previous_hooks = sys.get_asyncgen_hooks()
         self.thread = interp.thread_ident()
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
@@ -147,7 +146,8 @@ class Reactor(Scheduler):
         if self.previous_hooks is not None:
             sys.set_asyncgen_hooks(*self.previous_hooks)
             self.previous_hooks = None
-        self._set_coroutine_origin_tracking(False)
+        if self.origin_depth >= 0:
+            self._set_coroutine_origin_tracking(False)
         self.signals.leave()  # the last: a handler may run in it, and raise
 
     def first_turn(self):
@@ -161,12 +161,14 @@ class Reactor(Scheduler):
         self.queue.run(watcher, fifo.size(self.queue.handles))
         waiting = fifo.size(self.queue.handles)
         self.look_at_descriptors()
-        self.timers.expire(began, self.queue.handles)
+        if self.timers.heap:
+            self.timers.expire(began, self.queue.handles)
         fresh = fifo.size(self.queue.handles) - waiting
         if fresh > 0:
             self.queue.put_back(waiting)
             self.queue.run(watcher, fresh)
-        self.end_turn()
+        if self.ending:
+            self.end_turn()
 
     def turn(self):
         if self.forked:
@@ -252,6 +254,7 @@ class Reactor(Scheduler):
 
     def _forked(self):
         self.forked = True
+        self.selector._forked()
 
     def close(self):
         """Drop all that is scheduled, and the loop's descriptors. It must not run; closing twice is harmless."""
@@ -311,9 +314,8 @@ class Reactor(Scheduler):
 
     def _ensure_fd_no_transport(self, fd):
         source = self.find_source(fd)
-        if source is not None and not isinstance(source, Watcher):
-            user = "transport" if isinstance(source, asyncio.BaseTransport) else "the loop's own"
-            raise RuntimeError(f"File descriptor {source.fd!r} is used by {user} {source!r}")
+        if source is not None and not isinstance(source, Watcher) and isinstance(source, asyncio.BaseTransport):
+            raise RuntimeError(f"File descriptor {source.fd!r} is used by transport {source!r}")
 
     def watch(self, fileobj, direction, callback, args):
         self.check_closed()
@@ -321,6 +323,8 @@ class Reactor(Scheduler):
         handle = handles.new_handle(callback, args, self, interp.copy_context())
         source = self.selector.find(fd)
         if not isinstance(source, Watcher) or not self.selector.verify(source):
+            if source is not None and not isinstance(source, (Watcher, asyncio.BaseTransport)):
+                raise RuntimeError(f"File descriptor {fd} is used by the loop's own {source!r}")
             source = Watcher(fd, fileobj, self.selector, self.queue)
         watcher = source
         watcher.set(direction, handle)
@@ -395,7 +399,7 @@ class Reactor(Scheduler):
             self.origin_depth = -1
 
     def check_running(self):
-        if self.is_running():
+        if self.thread != 0 and not self.forked:
             raise RuntimeError("This event loop is already running")
         if events._get_running_loop() is not None:
             raise RuntimeError("Cannot run the event loop while another loop is running")
@@ -416,7 +420,8 @@ class Reactor(Scheduler):
         if self.signals is None:  # never initialised
             self.check_closed()
         try:
-            self.end_turn()
+            if self.ending:
+                self.end_turn()
         finally:
             self.leave()
 

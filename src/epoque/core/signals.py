@@ -60,7 +60,19 @@ class HeldSignals(Source):
 class Signals:
     """The signal handlers of one loop."""
 
-    __slots__ = ("__weakref__", "active", "caught", "door", "doorbell", "handlers", "held", "loop", "queue", "selector")
+    __slots__ = (
+        "__weakref__",
+        "active",
+        "caught",
+        "door",
+        "doorbell",
+        "handlers",
+        "held",
+        "listening",
+        "loop",
+        "queue",
+        "selector",
+    )
 
     def __init__(self, loop, selector, queue):
         self.loop = loop
@@ -72,9 +84,10 @@ class Signals:
         self.doorbell = None
         self.door = None
         self.active = False
+        self.listening = False
 
     def prepare(self):
-        """Watch the bell, if this is the thread that handles signals; now, while there are descriptors."""
+        """Watch the bell, if this is the thread that handles signals."""
         if self.doorbell is None and bells.in_main_thread():
             doorbell = Doorbell(bells.bell.enroll(self))
             try:
@@ -87,6 +100,7 @@ class Signals:
     def add(self, signum, callback, args):
         """`asyncio.loop.add_signal_handler`, after its checks."""
         handle = handles.new_handle(callback, args, self.loop, interp.copy_context())
+        self.prepare()  # which may find no descriptor left
         previous = self.handlers.get(signum)
         self.handlers[signum] = handle
         try:
@@ -103,7 +117,8 @@ class Signals:
                     raise
                 raise RuntimeError(f"sig {signum} cannot be caught") from exc
             raise RuntimeError(str(exc)) from exc
-        self.prepare()
+        if self.active:
+            self.listen()
         self.handlers_changed()
 
     def remove(self, signum):
@@ -139,21 +154,40 @@ class Signals:
         """The loop starts to run."""
         self.active = bells.in_main_thread()
         if self.active:
-            self.prepare()
-            bells.bell.begin()
+            if len(bells.bell.handling):
+                self.listen()
         else:
             # Made in the main thread, run in another: there it would answer for the loop that now runs in the first.
             self.leave_bell()
 
     def leave(self):
         """The loop has stopped. Its handlers may still be called: what they put in line waits for the next run."""
-        if self.active:
-            self.active = False
+        self.active = False
+        if self.listening:
+            self.listening = False
             bells.bell.end()
+
+    def listen(self):
+        """From here on to the end of the run the bell is the wake-up descriptor; a run that never waits needs none."""
+        if self.listening:
+            return 0
+        try:
+            self.prepare()
+        except OSError as exc:
+            # Until there is a descriptor for it a signal ends the wait by interrupting it, unless it comes just before.
+            if exc.errno != errno.EMFILE and exc.errno != errno.ENFILE:
+                raise
+            return 0
+        self.listening = True
+        bells.bell.begin()
 
     def hold(self):
         """Before a wait: block what has a handler. Returns whether `release` is owed."""
-        if not self.active or self.door is None or not self.handlers:
+        if not self.active:
+            return False
+        if not self.listening:
+            self.listen()
+        if self.door is None or not self.handlers:
             return False
         self.held.block()
         return True
@@ -210,6 +244,7 @@ class Signals:
             self.prepare()
             self.handlers_changed()
         if self.active:
+            self.listening = False
             self.enter()
 
     def close(self):
@@ -226,7 +261,11 @@ class Signals:
             with contextlib.suppress(ValueError):
                 self.remove(signum)
         self.handlers.clear()
-        self.unwatch()
+        # The selector is closed next, and unwatches all.
+        if self.door is not None:
+            self.held.close()
+            self.door = None
+        self.doorbell = None
         bells.bell.dismiss(self)
         self.loop = None  # a closed loop goes with its last user, not with the next garbage collection
 
