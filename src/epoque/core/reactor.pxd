@@ -47,9 +47,14 @@ cdef class Reactor(Scheduler):
     cpdef int _about_to_fork(self) except -1
     cdef int after_fork(self) except -1
     @cython.locals(fd=int, source=Source, watcher=Watcher, handle=Handle)
-    cdef Handle watch(self, object fileobj, int direction, object callback, tuple args)
-    @cython.locals(source=Source, watcher=Watcher)
-    cdef bint unwatch(self, object fileobj, int direction, object handle) except -1
+    cdef Handle watch(self, object fileobj, int direction, object callback, tuple args, bint bare)
+    @cython.locals(watcher=Watcher)
+    cdef bint unwatch(self, Source source, int direction, object handle) except -1
+    @cython.locals(source=Source)
+    cdef Source bare_source(self, object fileobj)
     @cython.locals(source=Source, watcher=Watcher)
     cdef Source find_source(self, object fileobj)
     cdef int check_running(self) except -1
+
+
+cdef int check_bare(Source source) except -1

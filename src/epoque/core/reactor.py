@@ -82,7 +82,8 @@ class Reactor(Scheduler):
 
     def run_forever(self):
         """Run until `stop` is called. RuntimeError if this or another loop runs in this thread already."""
-        self.check_closed()
+        if not self.usable:
+            self.check_closed()
         self.check_running()
         try:
             self.enter()
@@ -97,7 +98,8 @@ class Reactor(Scheduler):
 
     def run_until_complete(self, future):
         """Run until `future`, or the task made of a coroutine, is done; return its result or raise its exception."""
-        self.check_closed()
+        if not self.usable:
+            self.check_closed()
         self.check_running()
         ours = not futures.isfuture(future)
         future = tasks.ensure_future(future, loop=self)
@@ -176,7 +178,7 @@ class Reactor(Scheduler):
         if not (self.stopping or fifo.size(self.queue.handles)):
             self.sleep()
             self.look_around()
-        elif clock.since(self.looked) >= clock.QUIET:
+        elif clock.ticks() - self.looked >= clock.QUIET:  # a counter that went back makes it a large number
             self.selector.wait(POLL)
             self.look_around()
         self.queue.run(self if self.debug else None, fifo.size(self.queue.handles))
@@ -191,7 +193,9 @@ class Reactor(Scheduler):
 
     def look_around(self):
         """Deliver the events that were fetched, and put the timers that are due in line."""
-        self.look_at_descriptors()
+        self.looked = clock.ticks()  # look_at_descriptors
+        if self.selector.position < self.selector.count:
+            self.selector.dispatch()
         if self.timers.heap:
             self.timers.expire(clock.monotonic_ns(), self.queue.handles)
 
@@ -282,62 +286,68 @@ class Reactor(Scheduler):
         An earlier callback is replaced. ValueError for what is no descriptor, RuntimeError if a transport uses it,
         OSError where the kernel cannot watch it (EBADF; EPERM for regular files, epoll_ctl(2)).
         """
-        self._ensure_fd_no_transport(fd)
-        self.watch(fd, READ, callback, args)
+        self.watch(fd, READ, callback, args, True)
 
     def remove_reader(self, fd):
         """Stop calling the reader of `fd`; returns whether there was one."""
-        self._ensure_fd_no_transport(fd)
-        return self.unwatch(fd, READ, None)
+        return self.unwatch(self.bare_source(fd), READ, None)
 
     def add_writer(self, fd, callback, *args):
         """Call ``callback(*args)`` whenever `fd` can be written. As `add_reader`."""
-        self._ensure_fd_no_transport(fd)
-        self.watch(fd, WRITE, callback, args)
+        self.watch(fd, WRITE, callback, args, True)
 
     def remove_writer(self, fd):
         """Stop calling the writer of `fd`; returns whether there was one."""
-        self._ensure_fd_no_transport(fd)
-        return self.unwatch(fd, WRITE, None)
+        return self.unwatch(self.bare_source(fd), WRITE, None)
 
     def _add_reader(self, fd, callback, *args):
-        return self.watch(fd, READ, callback, args)
+        return self.watch(fd, READ, callback, args, False)
 
     def _remove_reader(self, fd, handle=None):
-        return self.unwatch(fd, READ, handle)
+        return self.unwatch(self.find_source(fd), READ, handle)
 
     def _add_writer(self, fd, callback, *args):
-        return self.watch(fd, WRITE, callback, args)
+        return self.watch(fd, WRITE, callback, args, False)
 
     def _remove_writer(self, fd, handle=None):
-        return self.unwatch(fd, WRITE, handle)
+        return self.unwatch(self.find_source(fd), WRITE, handle)
 
     def _ensure_fd_no_transport(self, fd):
-        source = self.find_source(fd)
-        if source is not None and not isinstance(source, Watcher) and isinstance(source, asyncio.BaseTransport):
-            raise RuntimeError(f"File descriptor {source.fd!r} is used by transport {source!r}")
+        self.bare_source(fd)
 
-    def watch(self, fileobj, direction, callback, args):
-        self.check_closed()
+    def watch(self, fileobj, direction, callback, args, bare):
+        if not self.usable:
+            self.check_closed()
         fd = watch.fileno(fileobj)
-        handle = handles.new_handle(callback, args, self, interp.copy_context())
         source = self.selector.find(fd)
-        if not isinstance(source, Watcher) or not self.selector.verify(source):
-            if source is not None and not isinstance(source, (Watcher, asyncio.BaseTransport)):
-                raise RuntimeError(f"File descriptor {fd} is used by the loop's own {source!r}")
+        if not isinstance(source, Watcher):
+            if source is not None:
+                if bare:
+                    check_bare(source)
+                if not isinstance(source, asyncio.BaseTransport):
+                    raise RuntimeError(f"File descriptor {fd} is used by the loop's own {source!r}")
+            source = Watcher(fd, fileobj, self.selector, self.queue)
+        elif not self.selector.verify(source):
             source = Watcher(fd, fileobj, self.selector, self.queue)
         watcher = source
+        handle = handles.new_handle(callback, args, self, interp.copy_context())
         watcher.set(direction, handle)
         return handle
 
-    def unwatch(self, fileobj, direction, handle):
-        source = self.find_source(fileobj)
+    def unwatch(self, source, direction, handle):
         if not isinstance(source, Watcher):
             return False
         watcher = source
         if handle is not None and handle is not (watcher.reader if direction == READ else watcher.writer):
             return False
         return watcher.clear(direction)
+
+    def bare_source(self, fileobj):
+        """`find_source`; RuntimeError if it is a transport."""
+        source = self.find_source(fileobj)
+        if source is not None and not isinstance(source, Watcher):
+            check_bare(source)
+        return source
 
     def find_source(self, fileobj):
         """The source of a descriptor, or of an object that may have been closed since it was added."""
@@ -467,6 +477,11 @@ class Reactor(Scheduler):
     @property
     def _coroutine_origin_tracking_saved_depth(self):
         return self.origin_depth if self.origin_depth >= 0 else None
+
+
+def check_bare(source):
+    if isinstance(source, asyncio.BaseTransport):
+        raise RuntimeError(f"File descriptor {source.fd!r} is used by transport {source!r}")
 
 
 def _stop_with_future(future):

@@ -28,8 +28,8 @@ cdef class Signals:
     cdef signals.SignalSet held
     cdef Doorbell doorbell  # None unless the loop has waited, or has handlers, in the main thread
     cdef HeldSignals door  # None before the first handler, and where there is no signalfd
-    cdef bint active  # the loop runs, in the main thread
-    cdef bint listening  # the bell is the wake-up descriptor of this run
+    cdef bint active  # the loop runs, in the main thread, and the bell is its wake-up descriptor
+    cdef bint settled  # false in a run that has not waited yet: who rings the bell is an open question
     cdef object __weakref__
 
     cpdef int prepare(self) except -1

@@ -68,10 +68,10 @@ class Signals:
         "doorbell",
         "handlers",
         "held",
-        "listening",
         "loop",
         "queue",
         "selector",
+        "settled",
     )
 
     def __init__(self, loop, selector, queue):
@@ -84,7 +84,7 @@ class Signals:
         self.doorbell = None
         self.door = None
         self.active = False
-        self.listening = False
+        self.settled = True
 
     def prepare(self):
         """Watch the bell, if this is the thread that handles signals."""
@@ -117,7 +117,7 @@ class Signals:
                     raise
                 raise RuntimeError(f"sig {signum} cannot be caught") from exc
             raise RuntimeError(str(exc)) from exc
-        if self.active:
+        if self.loop._thread_id == interp.thread_ident():
             self.listen()
         self.handlers_changed()
 
@@ -151,25 +151,26 @@ class Signals:
             self.door = door
 
     def enter(self):
-        """The loop starts to run."""
-        self.active = bells.in_main_thread()
-        if self.active:
-            if len(bells.bell.handling):
-                self.listen()
-        else:
-            # Made in the main thread, run in another: there it would answer for the loop that now runs in the first.
-            self.leave_bell()
+        """The loop starts to run. What follows from that waits for its first wait, unless there are handlers."""
+        self.settled = False
+        if self.handlers or bells.bell.installed:
+            self.listen()
 
     def leave(self):
         """The loop has stopped. Its handlers may still be called: what they put in line waits for the next run."""
-        self.active = False
-        if self.listening:
-            self.listening = False
+        self.settled = True
+        if self.active:
+            self.active = False
             bells.bell.end()
 
     def listen(self):
-        """From here on to the end of the run the bell is the wake-up descriptor; a run that never waits needs none."""
-        if self.listening:
+        """From here on to the end of the run the bell is the wake-up descriptor, if this is the main thread."""
+        if self.settled:
+            return 0
+        if not bells.in_main_thread():
+            # Made in the main thread, run in another: there it would answer for the loop that now runs in the first.
+            self.leave_bell()
+            self.settled = True
             return 0
         try:
             self.prepare()
@@ -178,16 +179,15 @@ class Signals:
             if exc.errno != errno.EMFILE and exc.errno != errno.ENFILE:
                 raise
             return 0
-        self.listening = True
+        self.settled = True
+        self.active = True
         bells.bell.begin()
 
     def hold(self):
         """Before a wait: block what has a handler. Returns whether `release` is owed."""
-        if not self.active:
-            return False
-        if not self.listening:
+        if not self.settled:
             self.listen()
-        if self.door is None or not self.handlers:
+        if not self.active or self.door is None or not self.handlers:
             return False
         self.held.block()
         return True
@@ -240,12 +240,12 @@ class Signals:
     def after_fork(self):
         """The child shares bell and signalfd with its parent: take others."""
         self.unwatch()
+        if self.active:
+            self.active = False
+            self.settled = False
         if self.handlers:
             self.prepare()
             self.handlers_changed()
-        if self.active:
-            self.listening = False
-            self.enter()
 
     def close(self):
         if sys.is_finalizing() and self.handlers:

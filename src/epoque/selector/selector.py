@@ -55,7 +55,7 @@ class Selector:
         fd = source.fd
         if fd < 0:
             raise OSError(EBADF, "no descriptor")
-        previous = self.find(source.fd)
+        previous = self.find(fd)
         if previous is not None:
             # Its owner closed the number without telling us, and it was given out again.
             self.evict(previous)
