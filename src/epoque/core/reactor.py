@@ -204,7 +204,8 @@ class Reactor(Scheduler):
         held = False
         turning = self.turning
         try:
-            held = self.signals.hold()
+            if self.signals.door is not None or not self.signals.settled:
+                held = self.signals.hold()
             self.queue.idle = True
             self.turning = False  # what another thread writes now must not wait until something ends the sleep
             interp.check_signals()

@@ -16,6 +16,7 @@ __all__ = [
 ]
 
 thread_ident = get_ident
+check_signals = bool  # the bytecode loop runs the Python signal handlers that are due by itself
 _told = weakref.WeakSet()
 
 
@@ -39,10 +40,6 @@ def call_method(context, target, name, argument):
 def copy(context):
     """Another context with the same variables."""
     return context.copy()
-
-
-def check_signals():
-    """Run the Python signal handlers that are due. The bytecode loop does so by itself when nothing is compiled."""
 
 
 def tell_of_forks(owner):
