@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures.thread  # noqa: F401  the first use of an executor imports it, which takes a descriptor
 import contextlib
 import os
@@ -64,6 +65,7 @@ def test_a_loop_without_spare_descriptors_runs(loop):
             assert await loop.run_in_executor(None, pow, 2, 3) == 8
 
         run(loop, main())
+    run(loop, asyncio.sleep(0.001))  # what was missing is taken now
 
 
 def test_a_loop_without_spare_descriptors_takes_signal_handlers_or_refuses_them_whole(loop):

@@ -79,9 +79,11 @@ def test_a_deadline_that_moves_back_costs_at_most_one_empty_wait(selector, bell)
 
 
 def test_the_alarm_is_set_only_for_a_deadline_before_the_one_that_it_is_set_to(selector, bell):
+    assert kernel(selector) == {}
+    start = time.monotonic_ns()
+    turn(selector, start + MS)
     (alarm,) = kernel(selector)
     watched(selector, bell(1))
-    start = time.monotonic_ns()
 
     def hours():
         """When the alarm will ring, in hours from the start; proc_pid_fdinfo(5)."""

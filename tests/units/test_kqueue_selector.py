@@ -363,6 +363,7 @@ def test_the_child_of_a_fork_has_a_queue_of_its_own(selector, pair):
     source = watched(selector, left)
 
     def child():
+        selector._forked()
         turn(selector)  # without an edit before
         source.want(READ | WRITE)
         selector.update(source)
@@ -381,6 +382,7 @@ def test_in_the_child_of_a_fork_the_number_may_be_anybody_s(selector):
     fd = selector.fileno()
 
     def child():
+        selector._forked()
         reader, _ = os.pipe()
         if reader != fd:
             os.dup2(reader, fd)
@@ -408,6 +410,7 @@ def test_out_of_descriptors_a_child_waits_for_some(selector, pair):
     def child():
         import resource
 
+        selector._forked()
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
         for _ in range(2):

@@ -36,6 +36,8 @@ def finalizer_hook(loop: EventLoop, agen: AsyncGenerator[Any, Any]) -> None:
 async def shutdown_asyncgens(loop: EventLoop) -> None:
     """Close all asynchronous generators that are still active; what they raise goes to the exception handler."""
     loop._asyncgens_shutdown_called = True
+    if not len(loop._asyncgens):
+        return
     closing = list(loop._asyncgens)
     loop._asyncgens.clear()
     results = await asyncio.gather(*(agen.aclose() for agen in closing), return_exceptions=True)

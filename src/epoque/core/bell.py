@@ -54,6 +54,8 @@ class Bell:
 
     def dismiss(self, owner):
         """`owner` needs the pipe no more. With the last one it is closed."""
+        if owner not in self.owners:
+            return 0
         self.handling.discard(owner)
         self.owners.discard(owner)
         self.settle()
@@ -61,7 +63,7 @@ class Bell:
             self.close()
 
     def begin(self):
-        """A loop starts to run in the main thread. Whoever has set another descriptor meanwhile is its user."""
+        """A loop runs in the main thread, and may wait. Whoever has set another descriptor meanwhile is its user."""
         self.running = True
         self.install()
 
@@ -134,6 +136,9 @@ class Bell:
         events.close(self.write_fd)
         self.read_fd = self.write_fd = -1
         self.inherited = False
+
+    def _about_to_fork(self):
+        pass
 
     def _forked(self):
         # A child's signals must not ring its parent's bell. A loop that runs in the child enrolls for another.

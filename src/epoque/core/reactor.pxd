@@ -46,15 +46,19 @@ cdef class Reactor(Scheduler):
     @cython.locals(source=Source)
     cpdef int _about_to_fork(self) except -1
     cdef int after_fork(self) except -1
-    cdef int check_unused(self, Source source) except -1
-    @cython.locals(fd=int, watcher=Watcher)
+    @cython.locals(watcher=Watcher)
     cdef object wait_for(self, object sock, int direction)
-    @cython.locals(source=Source)
-    cdef Watcher get_watcher(self, int fd)
     @cython.locals(watcher=Watcher, handle=Handle)
-    cdef Handle watch(self, object fileobj, int direction, object callback, tuple args)
-    @cython.locals(source=Source, watcher=Watcher)
-    cdef bint unwatch(self, object fileobj, int direction, object handle) except -1
+    cdef Handle watch(self, object fileobj, int direction, object callback, tuple args, bint bare)
+    @cython.locals(source=Source)
+    cdef Watcher get_watcher(self, int fd, bint bare)
+    @cython.locals(watcher=Watcher)
+    cdef bint unwatch(self, Source source, int direction, object handle) except -1
+    @cython.locals(source=Source)
+    cdef Source bare_source(self, object fileobj)
     @cython.locals(source=Source, watcher=Watcher)
     cdef Source find_source(self, object fileobj)
     cdef int check_running(self) except -1
+
+
+cdef int refuse(Source source) except -1

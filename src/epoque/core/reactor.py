@@ -58,12 +58,10 @@ class Reactor(Scheduler):
         self.turning = False
         self.looked = 0
         self.forked = False
-        interp.tell_before_forks(self)
         interp.tell_of_forks(self)
         self.current = None
         self.previous_hooks = None
         self.origin_depth = -1
-        self.signals.prepare()
         self.usable = True
 
     # Transports.
@@ -84,7 +82,8 @@ class Reactor(Scheduler):
 
     def run_forever(self):
         """Run until `stop` is called. RuntimeError if this or another loop runs in this thread already."""
-        self.check_closed()
+        if not self.usable:
+            self.check_closed()
         self.check_running()
         try:
             self.enter()
@@ -99,7 +98,8 @@ class Reactor(Scheduler):
 
     def run_until_complete(self, future):
         """Run until `future`, or the task made of a coroutine, is done; return its result or raise its exception."""
-        self.check_closed()
+        if not self.usable:
+            self.check_closed()
         self.check_running()
         ours = not futures.isfuture(future)
         future = tasks.ensure_future(future, loop=self)
@@ -130,7 +130,8 @@ class Reactor(Scheduler):
     def enter(self):
         if self.forked:
             self.after_fork()
-        self._set_coroutine_origin_tracking(self.debug)
+        if self.debug:
+            self._set_coroutine_origin_tracking(True)
         self.previous_hooks = sys.get_asyncgen_hooks()
         self.thread = interp.thread_ident()
         sys.set_asyncgen_hooks(firstiter=self._asyncgen_firstiter_hook, finalizer=self._asyncgen_finalizer_hook)
@@ -149,7 +150,8 @@ class Reactor(Scheduler):
         if self.previous_hooks is not None:
             sys.set_asyncgen_hooks(*self.previous_hooks)
             self.previous_hooks = None
-        self._set_coroutine_origin_tracking(False)
+        if self.origin_depth >= 0:
+            self._set_coroutine_origin_tracking(False)
         self.signals.leave()  # the last: a handler may run in it, and raise
 
     def first_turn(self):
@@ -163,12 +165,14 @@ class Reactor(Scheduler):
         self.queue.run(watcher, fifo.size(self.queue.handles))
         waiting = fifo.size(self.queue.handles)
         self.look_at_descriptors()
-        self.timers.expire(began, self.queue.handles)
+        if self.timers.heap.size():
+            self.timers.expire(began, self.queue.handles)
         fresh = fifo.size(self.queue.handles) - waiting
         if fresh > 0:
             self.queue.put_back(waiting)
             self.queue.run(watcher, fresh)
-        self.end_turn()
+        if self.ending:
+            self.end_turn()
 
     def turn(self):
         if self.forked:
@@ -176,7 +180,7 @@ class Reactor(Scheduler):
         if not (self.stopping or fifo.size(self.queue.handles)):
             self.sleep()
             self.look_around()
-        elif clock.since(self.looked) >= clock.QUIET:
+        elif clock.ticks() - self.looked >= clock.QUIET:  # a counter that went back makes it a large number
             self.selector.wait(POLL)
             self.look_around()
         self.queue.run(self if self.debug else None, fifo.size(self.queue.handles))
@@ -191,7 +195,9 @@ class Reactor(Scheduler):
 
     def look_around(self):
         """Deliver the events that were fetched, and put the timers that are due in line."""
-        self.look_at_descriptors()
+        self.looked = clock.ticks()  # look_at_descriptors
+        if self.selector.position < self.selector.count:
+            self.selector.dispatch()
         if self.timers.heap.size():
             self.timers.expire(clock.monotonic_ns(), self.queue.handles)
 
@@ -200,7 +206,8 @@ class Reactor(Scheduler):
         held = False
         turning = self.turning
         try:
-            held = self.signals.hold()
+            if self.signals.door is not None or not self.signals.settled:
+                held = self.signals.hold()
             self.queue.idle = True
             self.turning = False  # what another thread writes now must not wait until something ends the sleep
             interp.check_signals()
@@ -254,6 +261,7 @@ class Reactor(Scheduler):
 
     def _forked(self):
         self.forked = True
+        self.selector._forked()
 
     def close(self):
         """Drop all that is scheduled, and the loop's descriptors. It must not run; closing twice is harmless."""
@@ -281,43 +289,34 @@ class Reactor(Scheduler):
         An earlier callback is replaced. ValueError for what is no descriptor, RuntimeError if a transport uses it,
         OSError where the kernel cannot watch it (EBADF; EPERM for regular files, epoll_ctl(2)).
         """
-        self.check_unused(self.find_source(fd))
-        self.watch(fd, READ, callback, args)
+        self.watch(fd, READ, callback, args, True)
 
     def remove_reader(self, fd):
         """Stop calling the reader of `fd`; returns whether there was one."""
-        self.check_unused(self.find_source(fd))
-        return self.unwatch(fd, READ, None)
+        return self.unwatch(self.bare_source(fd), READ, None)
 
     def add_writer(self, fd, callback, *args):
         """Call ``callback(*args)`` whenever `fd` can be written. As `add_reader`."""
-        self.check_unused(self.find_source(fd))
-        self.watch(fd, WRITE, callback, args)
+        self.watch(fd, WRITE, callback, args, True)
 
     def remove_writer(self, fd):
         """Stop calling the writer of `fd`; returns whether there was one."""
-        self.check_unused(self.find_source(fd))
-        return self.unwatch(fd, WRITE, None)
+        return self.unwatch(self.bare_source(fd), WRITE, None)
 
     def _add_reader(self, fd, callback, *args):
-        return self.watch(fd, READ, callback, args)
+        return self.watch(fd, READ, callback, args, False)
 
     def _remove_reader(self, fd, handle=None):
-        return self.unwatch(fd, READ, handle)
+        return self.unwatch(self.find_source(fd), READ, handle)
 
     def _add_writer(self, fd, callback, *args):
-        return self.watch(fd, WRITE, callback, args)
+        return self.watch(fd, WRITE, callback, args, False)
 
     def _remove_writer(self, fd, handle=None):
-        return self.unwatch(fd, WRITE, handle)
+        return self.unwatch(self.find_source(fd), WRITE, handle)
 
     def _ensure_fd_no_transport(self, fd):
-        self.check_unused(self.find_source(fd))
-
-    def check_unused(self, source):
-        if source is not None and not isinstance(source, Watcher):
-            user = "transport" if isinstance(source, asyncio.BaseTransport) else "the loop's own"
-            raise RuntimeError(f"File descriptor {source.fd!r} is used by {user} {source!r}")
+        self.bare_source(fd)
 
     def _readable(self, sock):
         """A future that is done when `sock` can be read. Nobody need be told if it is given up."""
@@ -330,37 +329,44 @@ class Reactor(Scheduler):
     def wait_for(self, sock, direction):
         if not self.usable:
             self.check_closed()
-        fd = watch.fileno(sock)
-        self.check_unused(self.selector.find(fd))
-        watcher = self.get_watcher(fd)
+        watcher = self.get_watcher(watch.fileno(sock), True)
         waiter = self.create_future()
         watcher.set(direction, waiter)
         return waiter
 
-    def get_watcher(self, fd):
-        """The watcher of the file that has the number now."""
-        source = self.selector.find(fd)
-        if isinstance(source, Watcher) and self.selector.verify(source):
-            return source
-        return Watcher(fd, self.selector, self.queue)
-
-    def watch(self, fileobj, direction, callback, args):
+    def watch(self, fileobj, direction, callback, args, bare):
         if not self.usable:
             self.check_closed()
+        watcher = self.get_watcher(watch.fileno(fileobj), bare)
         handle = handles.new_handle(callback, args, self, interp.copy_context())
-        watcher = self.get_watcher(watch.fileno(fileobj))
         watcher.set(direction, handle)
         watcher.fileobj = fileobj
         return handle
 
-    def unwatch(self, fileobj, direction, handle):
-        source = self.find_source(fileobj)
+    def get_watcher(self, fd, bare):
+        """The watcher of the file that has the number now. RuntimeError if it is used, if `bare` by a transport, too."""
+        source = self.selector.find(fd)
+        if isinstance(source, Watcher):
+            if self.selector.verify(source):
+                return source
+        elif source is not None and (bare or not isinstance(source, asyncio.BaseTransport)):
+            refuse(source)
+        return Watcher(fd, self.selector, self.queue)
+
+    def unwatch(self, source, direction, handle):
         if not isinstance(source, Watcher):
             return False
         watcher = source
         if handle is not None and handle is not watcher.get(direction):
             return False
         return watcher.clear(direction)
+
+    def bare_source(self, fileobj):
+        """`find_source`; RuntimeError if that is no watcher."""
+        source = self.find_source(fileobj)
+        if source is not None and not isinstance(source, Watcher):
+            refuse(source)
+        return source
 
     def find_source(self, fileobj):
         """The source of a descriptor, or of an object that may have been closed since it was added."""
@@ -422,7 +428,7 @@ class Reactor(Scheduler):
             self.origin_depth = -1
 
     def check_running(self):
-        if self.is_running():
+        if self.thread != 0 and not self.forked:
             raise RuntimeError("This event loop is already running")
         if events._get_running_loop() is not None:
             raise RuntimeError("Cannot run the event loop while another loop is running")
@@ -443,7 +449,8 @@ class Reactor(Scheduler):
         if self.signals is None:  # never initialised
             self.check_closed()
         try:
-            self.end_turn()
+            if self.ending:
+                self.end_turn()
         finally:
             self.leave()
 
@@ -489,6 +496,11 @@ class Reactor(Scheduler):
     @property
     def _coroutine_origin_tracking_saved_depth(self):
         return self.origin_depth if self.origin_depth >= 0 else None
+
+
+def refuse(source):
+    user = "transport" if isinstance(source, asyncio.BaseTransport) else "the loop's own"
+    raise RuntimeError(f"File descriptor {source.fd!r} is used by {user} {source!r}")
 
 
 def _stop_with_future(future):

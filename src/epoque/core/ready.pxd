@@ -1,8 +1,8 @@
 cimport cython
 
-from epoque.core.handle cimport Handle
+from epoque.core.handle cimport Handle, ThreadSafeHandle
 from epoque.core.wakeup cimport Wakeup
-from epoque.kernel cimport fifo
+from epoque.kernel cimport fifo, interp
 
 
 @cython.final

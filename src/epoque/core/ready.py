@@ -1,8 +1,9 @@
 # cython: nonecheck=False
 """What runs in this turn? The queue of ready handles, which any thread may put into."""
 
+from epoque.core.handle import ThreadSafeHandle
 from epoque.core.wakeup import Wakeup
-from epoque.kernel import fifo
+from epoque.kernel import fifo, interp
 
 __all__ = ["ReadyQueue"]
 
@@ -45,8 +46,15 @@ class ReadyQueue:
             handle = handles.popleft()
             if handle.canceled:
                 continue
-            if watcher is None:
-                handle.run()
-            else:
+            if watcher is not None:
                 watcher.run_watched(handle)
+            elif type(handle) is ThreadSafeHandle:
+                handle.run()
+            else:  # Handle.run, without the call
+                try:
+                    interp.call(handle.context, handle.callback, handle.args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as exc:
+                    handle.report(exc)
         handle = None  # as in interp.call

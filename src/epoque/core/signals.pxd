@@ -26,9 +26,10 @@ cdef class Signals:
     cdef dict handlers  # signal number -> Handle
     cdef list caught  # numbers of signals that were read from the signalfd and not handled yet
     cdef signals.SignalSet held
-    cdef Doorbell doorbell  # None unless the loop was made, or has run, in the main thread
+    cdef Doorbell doorbell  # None unless the loop has waited, or has handlers, in the main thread
     cdef HeldSignals door  # None before the first handler, and where there is no signalfd
-    cdef bint active  # the loop runs, in the main thread
+    cdef bint active  # the loop runs, in the main thread, and the bell is its wake-up descriptor
+    cdef bint settled  # false in a run that has not waited yet: who rings the bell is an open question
     cdef object __weakref__
 
     cpdef int prepare(self) except -1
@@ -37,6 +38,7 @@ cdef class Signals:
     cdef int handlers_changed(self) except -1
     cdef int enter(self) except -1
     cdef int leave(self) except -1
+    cdef int listen(self) except -1
     cdef bint hold(self) except -1
     cdef int release(self) except -1
     cdef int answer(self) except -1

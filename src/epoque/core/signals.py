@@ -60,7 +60,19 @@ class HeldSignals(Source):
 class Signals:
     """The signal handlers of one loop."""
 
-    __slots__ = ("__weakref__", "active", "caught", "door", "doorbell", "handlers", "held", "loop", "queue", "selector")
+    __slots__ = (
+        "__weakref__",
+        "active",
+        "caught",
+        "door",
+        "doorbell",
+        "handlers",
+        "held",
+        "loop",
+        "queue",
+        "selector",
+        "settled",
+    )
 
     def __init__(self, loop, selector, queue):
         self.loop = loop
@@ -72,9 +84,10 @@ class Signals:
         self.doorbell = None
         self.door = None
         self.active = False
+        self.settled = True
 
     def prepare(self):
-        """Watch the bell, if this is the thread that handles signals; now, while there are descriptors."""
+        """Watch the bell, if this is the thread that handles signals."""
         if self.doorbell is None and bells.in_main_thread():
             doorbell = Doorbell(bells.bell.enroll(self))
             try:
@@ -87,6 +100,7 @@ class Signals:
     def add(self, signum, callback, args):
         """`asyncio.loop.add_signal_handler`, after its checks."""
         handle = handles.new_handle(callback, args, self.loop, interp.copy_context())
+        self.prepare()  # which may find no descriptor left
         previous = self.handlers.get(signum)
         self.handlers[signum] = handle
         try:
@@ -103,7 +117,8 @@ class Signals:
                     raise
                 raise RuntimeError(f"sig {signum} cannot be caught") from exc
             raise RuntimeError(str(exc)) from exc
-        self.prepare()
+        if self.loop._thread_id == interp.thread_ident():
+            self.listen()
         self.handlers_changed()
 
     def remove(self, signum):
@@ -136,23 +151,42 @@ class Signals:
             self.door = door
 
     def enter(self):
-        """The loop starts to run."""
-        self.active = bells.in_main_thread()
-        if self.active:
-            self.prepare()
-            bells.bell.begin()
-        else:
-            # Made in the main thread, run in another: there it would answer for the loop that now runs in the first.
-            self.leave_bell()
+        """The loop starts to run. What follows from that waits for its first wait, unless there are handlers."""
+        self.settled = False
+        if self.handlers or bells.bell.installed:
+            self.listen()
 
     def leave(self):
         """The loop has stopped. Its handlers may still be called: what they put in line waits for the next run."""
+        self.settled = True
         if self.active:
             self.active = False
             bells.bell.end()
 
+    def listen(self):
+        """From here on to the end of the run the bell is the wake-up descriptor, if this is the main thread."""
+        if self.settled:
+            return 0
+        if not bells.in_main_thread():
+            # Made in the main thread, run in another: there it would answer for the loop that now runs in the first.
+            self.leave_bell()
+            self.settled = True
+            return 0
+        try:
+            self.prepare()
+        except OSError as exc:
+            # Until there is a descriptor for it a signal ends the wait by interrupting it, unless it comes just before.
+            if exc.errno != errno.EMFILE and exc.errno != errno.ENFILE:
+                raise
+            return 0
+        self.settled = True
+        self.active = True
+        bells.bell.begin()
+
     def hold(self):
         """Before a wait: block what has a handler. Returns whether `release` is owed."""
+        if not self.settled:
+            self.listen()
         if not self.active or self.door is None or not self.handlers:
             return False
         self.held.block()
@@ -206,11 +240,12 @@ class Signals:
     def after_fork(self):
         """The child shares bell and signalfd with its parent: take others."""
         self.unwatch()
+        if self.active:
+            self.active = False
+            self.settled = False
         if self.handlers:
             self.prepare()
             self.handlers_changed()
-        if self.active:
-            self.enter()
 
     def close(self):
         if sys.is_finalizing() and self.handlers:
@@ -226,7 +261,11 @@ class Signals:
             with contextlib.suppress(ValueError):
                 self.remove(signum)
         self.handlers.clear()
-        self.unwatch()
+        # The selector is closed next, and unwatches all.
+        if self.door is not None:
+            self.held.close()
+            self.door = None
+        self.doorbell = None
         bells.bell.dismiss(self)
         self.loop = None  # a closed loop goes with its last user, not with the next garbage collection
 

@@ -22,7 +22,7 @@ ticks = monotonic_ns
 
 # Ticks for which callbacks may run before the descriptors are looked at again: about 2 us. A turn with a system call in
 # it is longer; turns in which tasks only hand over to each other are shorter, and a look at each would cost a quarter.
-QUIET = 2_000
+QUIET = 4_000
 
 
 LAST = NEVER / 1e9  # seconds

@@ -68,14 +68,17 @@ class Poller:
         return -1 if self._epoll.closed else self._epoll.fileno()
 
     def add(self, fd, generation, mask, mode):
-        self._epoll.register(fd, _events(mask, mode))
-        self._stale = self._stale or fd in self._wanted
-        self._wanted[fd] = _events(mask, mode)
+        events = _events(mask, mode)
+        self._epoll.register(fd, events)
+        if fd in self._wanted:
+            self._stale = True
+        self._wanted[fd] = events
         self._generations[fd] = generation
 
     def modify(self, fd, generation, mask, mode):
-        self._epoll.modify(fd, _events(mask, mode))
-        self._wanted[fd] = _events(mask, mode)
+        events = _events(mask, mode)
+        self._epoll.modify(fd, events)
+        self._wanted[fd] = events
         self._generations[fd] = generation
 
     def remove(self, fd):

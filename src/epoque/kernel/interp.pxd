@@ -3,6 +3,5 @@ cdef object copy(object context)
 cdef object call(object context, object callback, tuple args)
 cdef object call_method(object context, object target, str name, object argument)
 cdef int check_signals() except -1
-cdef int tell_before_forks(object owner) except -1
 cdef int tell_of_forks(object owner) except -1
 cdef unsigned long thread_ident() noexcept

@@ -11,14 +11,13 @@ __all__ = [
     "check_signals",
     "copy",
     "copy_context",
-    "tell_before_forks",
     "tell_of_forks",
     "thread_ident",
 ]
 
 thread_ident = get_ident
+check_signals = bool  # the bytecode loop runs the Python signal handlers that are due by itself
 _told = weakref.WeakSet()
-_told_before = weakref.WeakSet()
 
 
 def call(context, callback, args):
@@ -43,18 +42,12 @@ def copy(context):
     return context.copy()
 
 
-def check_signals():
-    """Run the Python signal handlers that are due. The bytecode loop does so by itself when nothing is compiled."""
-
-
 def tell_of_forks(owner):
-    """Call ``owner._forked()`` in every child process that inherits `owner`, before anything else runs there."""
+    """Call ``owner._forked()`` in every child process that inherits `owner`, before anything else runs there.
+
+    And ``owner._about_to_fork()`` in the thread that forks this process, before it does.
+    """
     _told.add(owner)
-
-
-def tell_before_forks(owner):
-    """Call ``owner._about_to_fork()`` in the thread that forks this process, before it does."""
-    _told_before.add(owner)
 
 
 def _forked():
@@ -63,7 +56,7 @@ def _forked():
 
 
 def _about_to_fork():
-    for owner in list(_told_before):
+    for owner in list(_told):
         owner._about_to_fork()
 
 

@@ -31,7 +31,6 @@ cdef extern from *:
     unsigned long PyThread_get_thread_ident() noexcept
 
 _told = weakref.WeakSet()
-_told_before = weakref.WeakSet()
 
 
 cdef object copy_context():
@@ -60,14 +59,11 @@ cdef unsigned long thread_ident() noexcept:
 
 
 cdef int tell_of_forks(object owner) except -1:
-    """Call ``owner._forked()`` in every child process that inherits `owner`, before anything else runs there."""
+    """Call ``owner._forked()`` in every child process that inherits `owner`, before anything else runs there.
+
+    And ``owner._about_to_fork()`` in the thread that forks this process, before it does.
+    """
     _told.add(owner)
-    return 0
-
-
-cdef int tell_before_forks(object owner) except -1:
-    """Call ``owner._about_to_fork()`` in the thread that forks this process, before it does."""
-    _told_before.add(owner)
     return 0
 
 
@@ -77,7 +73,7 @@ def _forked():
 
 
 def _about_to_fork():
-    for owner in list(_told_before):
+    for owner in list(_told):
         owner._about_to_fork()
 
 

@@ -23,9 +23,11 @@ def selectors() -> list[str]:
 
 def new_selector() -> Selector:
     """A selector of the system's own kind, or of the kind that EPOQUE_SELECTOR names; RuntimeError without that."""
+    name = os.environ.get("EPOQUE_SELECTOR")
     known = selectors()
-    name = os.environ.get("EPOQUE_SELECTOR") or known[0]
-    if name not in known:
+    if not name:
+        name = known[0]
+    elif name not in known:
         raise RuntimeError(f"EPOQUE_SELECTOR is {name!r}; this system has {' and '.join(known)}")
     if name == "epoll":
         from epoque.selector.epoll import EpollSelector

@@ -20,10 +20,10 @@ cdef class Alarm(Source):
 
 cdef class EpollSelector(Selector):
     cdef epoll.Poller poller
-    cdef Alarm alarm  # None where there is no timerfd
+    cdef Alarm alarm  # None before the first deadline, and where there is no timerfd
 
     @cython.locals(alarm=Alarm)
-    cdef int open_alarm(self) except -1
+    cdef bint open_alarm(self) except -1
     @cython.locals(poller=epoll.Poller)
     cdef int renew(self) except -1
     @cython.locals(alarm=Alarm)

@@ -50,8 +50,6 @@ class EpollSelector(Selector):
         Selector.__init__(self)
         self.poller = epoll.Poller(BATCH)
         self.alarm = None
-        # Now, not at the first deadline: by then the process may be out of descriptors.
-        self.open_alarm()
 
     def fileno(self):
         """The epoll instance, -1 once closed."""
@@ -65,7 +63,7 @@ class EpollSelector(Selector):
             self.count = self.poller.wait(False)
         elif deadline == NEVER:
             self.count = self.poller.wait(True)
-        elif self.alarm is None:
+        elif self.alarm is None and not self.open_alarm():
             self.count = self.poller.wait_until(deadline, clock.monotonic_ns())
         else:
             if deadline < self.alarm.deadline:
@@ -74,11 +72,16 @@ class EpollSelector(Selector):
             self.count = self.poller.wait(True)
 
     def open_alarm(self):
-        """Open the timerfd, if the system has such a thing."""
-        alarm = Alarm()
-        if alarm.fd >= 0:
+        """Open the timerfd for the first deadline; False if there is no such thing, or no descriptor left for it."""
+        try:
+            alarm = Alarm()
+            if alarm.fd < 0:
+                return False
             self.add(alarm)
-            self.alarm = alarm
+        except OSError:
+            return False
+        self.alarm = alarm
+        return True
 
     def ident(self, index):
         return self.poller.ident(index)
@@ -115,7 +118,6 @@ class EpollSelector(Selector):
             self.table[alarm.fd] = None
             alarm.generation = 0
             alarm.close()
-            self.open_alarm()
 
     def close(self):
         Selector.close(self)

@@ -1,6 +1,5 @@
 cimport cython
 
-from epoque.kernel cimport interp
 from epoque.selector.source cimport Source
 
 

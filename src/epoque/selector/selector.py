@@ -17,7 +17,6 @@ This class knows nothing of any system; the methods from `arm` on are what a sub
 
 from errno import EBADF, EEXIST, EINVAL, ELOOP, EMFILE, ENFILE, ENOENT, EPERM
 
-from epoque.kernel import interp
 from epoque.selector.source import Source
 
 __all__ = ["Selector", "Source"]
@@ -42,7 +41,6 @@ class Selector:
         self.removals = 0
         self.ghosts = 0
         self.forked = False
-        interp.tell_of_forks(self)
 
     def find(self, fd):
         """The source registered for `fd`, or None."""
@@ -57,7 +55,7 @@ class Selector:
         fd = source.fd
         if fd < 0:
             raise OSError(EBADF, "no descriptor")
-        previous = self.find(source.fd)
+        previous = self.find(fd)
         if previous is not None:
             # Its owner closed the number without telling us, and it was given out again.
             self.evict(previous)
@@ -197,12 +195,7 @@ class Selector:
         self.forked = False
         self.count = self.position = 0
         if inherited:
-            try:
-                self.leave_to_parent()
-            except OSError as exc:
-                # No descriptor for a timer of its own: deadlines are the waits' timeouts until there is one.
-                if exc.errno != EMFILE and exc.errno != ENFILE:
-                    raise
+            self.leave_to_parent()
         self.rearm()
 
     def rearm(self):
@@ -217,6 +210,7 @@ class Selector:
                 self.evict(source)
 
     def _forked(self):
+        """To be called in a child process that inherits the selector, before anything else of it is."""
         self.forked = True
 
     def close(self):

@@ -48,6 +48,9 @@ class SendQueue:
                 sent = sockets.send_many(fd, self.pieces, self.offset)
             if sent < 0:
                 return 0
+            if sent == self.size:
+                self.clear()
+                return 0
             self.drop(sent)
             if count <= SEND_PIECES:  # all were offered; if some are left, the kernel has no room
                 return 0

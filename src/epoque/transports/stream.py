@@ -105,7 +105,7 @@ class StreamTransport(ByteTransport):
         if self.secured:
             return self.receive_ciphertext()
         try:
-            data = self.receiver.recv(self.number())
+            data = self.receiver.recv(self.fd if self.lent is None else self.number())
         except OSError as exc:
             self.note(exc, "Fatal read error on socket transport")
             self.lose(exc)

@@ -34,6 +34,8 @@ cdef class WritingTransport(BaseTransport):
 cdef class ByteTransport(WritingTransport):
     cdef SendQueue queue
 
+    @cython.locals(size=Py_ssize_t)
+    cdef int commit(self, bint at_once) except -1
     cdef bint offer(self, tls.Engine engine) except -1
 
     cdef int write_failed(self, object exc) except -1

@@ -91,7 +91,10 @@ class WritingTransport(BaseTransport):
         self.ending = False
         if self.sendable():
             self.flush()
-        self.settle()
+        if self.flow.paused:
+            self.settle()
+        else:
+            self.finish()
 
     def before_fork(self):
         if self.sendable():
@@ -200,9 +203,17 @@ class ByteTransport(WritingTransport):
     def sendable(self):
         return self.queue.size > 0 and not self.interest & WRITE
 
+    def commit(self, at_once):
+        size = self.queue.size
+        if at_once or size > AT_ONCE or size > self.flow.most or self.interest & WRITE or not self.loop.turning:
+            WritingTransport.commit(self, at_once)
+        elif not self.ending:
+            self.ending = True
+            self.loop.ending.append(self)
+
     def flush(self):
         try:
-            self.queue.send(self.number())
+            self.queue.send(self.fd if self.lent is None else self.number())
         except OSError as exc:
             self.write_failed(exc)
             return 0
