@@ -22,12 +22,13 @@ def wakeup_open():
 
 
 def wakeup_ring(fd):
-    # A full counter, or pipe, already is an event.
-    with contextlib.suppress(BlockingIOError):
+    try:  # noqa: SIM105  as in close
         if _has_eventfd:
             os.eventfd_write(fd, 1)
         else:
             os.write(fd, b"!")
+    except BlockingIOError:  # a full counter, or pipe, already is an event
+        pass
 
 
 def wakeup_answer(fd):

@@ -88,12 +88,16 @@ class SignalSet:
             while self._queue.control(None, 32, 0):
                 pass
             return signums
-        while True:
+        size = most = 32 * _SIGINFO_SIZE
+        while size == most:
             try:
-                data = os.read(self.fd, _SIGINFO_SIZE)
+                data = os.read(self.fd, most)
             except BlockingIOError:
-                return signums
-            signums.append(int.from_bytes(data[:4], sys.byteorder))
+                break
+            size = len(data)
+            for start in range(0, size, _SIGINFO_SIZE):
+                signums.append(int.from_bytes(data[start : start + 4], sys.byteorder))
+        return signums
 
     def close(self):
         if self._queue is not None:

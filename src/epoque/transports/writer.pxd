@@ -14,7 +14,7 @@ cdef class WritingTransport(BaseTransport):
     cdef FlowControl flow
     cdef bint ending  # in loop.ending: to be called at the end of this turn
 
-    @cython.locals(size=Py_ssize_t)
+    @cython.locals(size=Py_ssize_t, much=bint)
     cdef int commit(self, bint at_once) except -1
     cdef int ask_for_turn_end(self) except -1
     cdef int hasten(self) except -1

@@ -75,9 +75,12 @@ class WritingTransport(BaseTransport):
     def commit(self, at_once):
         """Something was queued: decide when it leaves."""
         size = self.unsent()
+        much = at_once or size > AT_ONCE or size > self.flow.most or not self.loop.turning
+        if self.ending and not much:
+            return 0
         if not self.sendable():
             self.filled()
-        elif at_once or size > AT_ONCE or size > self.flow.most or not self.loop.turning:
+        elif much:
             self.flush_now()
         else:
             self.ask_for_turn_end()
