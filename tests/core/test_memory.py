@@ -175,13 +175,15 @@ def test_who_keeps_the_handle_of_a_callback_that_ran_can_be_collected(loop):
 
 
 def test_a_loop_that_nobody_has_closed_can_be_collected_with_what_is_in_line():
-    loop = new_loop()
-    reference = weakref.ref(loop)
-    flood(loop, lambda: loop.call_soon(loop.time), int)
-    loop.run_forever()
+    def abandoned():
+        loop = new_loop()
+        flood(loop, lambda: loop.call_soon(loop.time), int)
+        loop.run_forever()
+        return weakref.ref(loop)
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
-        del loop
+        reference = abandoned()
         gc.collect()
     assert reference() is None
 

@@ -59,6 +59,3 @@ cdef class Reactor(Scheduler):
     @cython.locals(source=Source, watcher=Watcher)
     cdef Source find_source(self, object fileobj)
     cdef int check_running(self) except -1
-
-
-cdef int refuse(Source source) except -1

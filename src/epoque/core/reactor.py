@@ -195,9 +195,7 @@ class Reactor(Scheduler):
 
     def look_around(self):
         """Deliver the events that were fetched, and put the timers that are due in line."""
-        self.looked = clock.ticks()  # look_at_descriptors
-        if self.selector.position < self.selector.count:
-            self.selector.dispatch()
+        self.look_at_descriptors()
         if self.timers.heap.size():
             self.timers.expire(clock.monotonic_ns(), self.queue.handles)
 
@@ -344,28 +342,26 @@ class Reactor(Scheduler):
         return handle
 
     def get_watcher(self, fd, bare):
-        """The watcher of the file that has the number now. RuntimeError if it is used, if `bare` by a transport, too."""
+        """The watcher of the file that has the number now. RuntimeError if it is used, if `bare` also by a transport."""
         source = self.selector.find(fd)
         if isinstance(source, Watcher):
             if self.selector.verify(source):
                 return source
         elif source is not None and (bare or not isinstance(source, asyncio.BaseTransport)):
-            refuse(source)
+            watch.refuse(source)
         return Watcher(fd, self.selector, self.queue)
 
     def unwatch(self, source, direction, handle):
         if not isinstance(source, Watcher):
             return False
         watcher = source
-        if handle is not None and handle is not watcher.get(direction):
-            return False
-        return watcher.clear(direction)
+        return (handle is None or handle is watcher.get(direction)) and watcher.clear(direction)
 
     def bare_source(self, fileobj):
         """`find_source`; RuntimeError if that is no watcher."""
         source = self.find_source(fileobj)
         if source is not None and not isinstance(source, Watcher):
-            refuse(source)
+            watch.refuse(source)
         return source
 
     def find_source(self, fileobj):
@@ -496,11 +492,6 @@ class Reactor(Scheduler):
     @property
     def _coroutine_origin_tracking_saved_depth(self):
         return self.origin_depth if self.origin_depth >= 0 else None
-
-
-def refuse(source):
-    user = "transport" if isinstance(source, asyncio.BaseTransport) else "the loop's own"
-    raise RuntimeError(f"File descriptor {source.fd!r} is used by {user} {source!r}")
 
 
 def _stop_with_future(future):

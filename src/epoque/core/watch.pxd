@@ -32,3 +32,4 @@ cdef class Watcher(Source):
 
 
 cpdef int fileno(object fileobj) except -1
+cdef int refuse(Source source) except -1

@@ -10,6 +10,8 @@ when an event finds nobody. Before the next one waits the kernel is asked whethe
 epoll_ctl(2) for each time, and the cheapest.
 """
 
+import asyncio
+
 from epoque.core import debug
 from epoque.core.handle import Handle
 from epoque.kernel.masks import LEVEL, READ, WRITE
@@ -141,3 +143,9 @@ def fileno(fileobj):
     if number > LARGEST:
         raise OverflowError("Python int too large to convert to C int")
     return number
+
+
+def refuse(source):
+    """RuntimeError: the descriptor is not a bare one."""
+    user = "transport" if isinstance(source, asyncio.BaseTransport) else "the loop's own"
+    raise RuntimeError(f"File descriptor {source.fd!r} is used by {user} {source!r}")
