@@ -134,3 +134,14 @@ async def test_one_who_gave_up_and_one_who_waits_in_the_other_direction(loop, pa
     assert await cpu_share() < SPIN
     far.send(b"an answer")
     assert await receiving == b"an answer"
+
+
+async def test_who_replaces_the_connect_of_all_sockets_is_heard(loop, monkeypatch):
+    def guarded(sock, address):
+        raise PermissionError(f"{address[0]} is out of bounds")
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+    with socket.socket() as sock:
+        sock.setblocking(False)
+        with pytest.raises(PermissionError, match="127.0.0.1 is out of bounds"):
+            await loop.sock_connect(sock, ("127.0.0.1", 1))

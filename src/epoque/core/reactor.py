@@ -342,7 +342,7 @@ class Reactor(Scheduler):
         return handle
 
     def get_watcher(self, fd, bare):
-        """The watcher of the file that has the number now. RuntimeError if it is used, if `bare` also by a transport."""
+        """The watcher of the file that has the number now. RuntimeError if it is used; `bare`: by a transport, too."""
         source = self.selector.find(fd)
         if isinstance(source, Watcher):
             if self.selector.verify(source):
