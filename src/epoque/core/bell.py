@@ -82,15 +82,21 @@ class Bell:
             self.give_back()
 
     def install(self):
-        with contextlib.suppress(ValueError):  # the main thread of a sub-interpreter
+        before = self.installed
+        self.installed = True  # first, lest a handler that raises in between leaves it behind
+        try:
             try:
                 current = signal.set_wakeup_fd(self.write_fd, warn_on_full_buffer=False)
             except OSError:
+                self.installed = before
                 self.replace()
+                self.installed = True
                 current = signal.set_wakeup_fd(self.write_fd, warn_on_full_buffer=False)
-            self.installed = True
-            if current >= 0 and current != self.write_fd:
-                self.user_fd = current
+        except ValueError:  # the main thread of a sub-interpreter
+            self.installed = before
+            return 0
+        if current >= 0 and current != self.write_fd:
+            self.user_fd = current
 
     def give_back(self):
         self.installed = False

@@ -20,7 +20,7 @@ def since(ticks):
 
 ticks = monotonic_ns
 
-# Ticks for which callbacks may run before the descriptors are looked at again: about 2 us. A turn with a system call in
+# Ticks for which callbacks may run before the descriptors are looked at again: 4 us. A turn with a system call in
 # it is longer; turns in which tasks only hand over to each other are shorter, and a look at each would cost a quarter.
 QUIET = 4_000
 
