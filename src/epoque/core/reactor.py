@@ -358,9 +358,9 @@ class Reactor(Scheduler):
         return (handle is None or handle is watcher.get(direction)) and watcher.clear(direction)
 
     def bare_source(self, fileobj):
-        """`find_source`; RuntimeError if that is no watcher."""
+        """`find_source`; RuntimeError if that is a transport."""
         source = self.find_source(fileobj)
-        if source is not None and not isinstance(source, Watcher):
+        if source is not None and not isinstance(source, Watcher) and isinstance(source, asyncio.BaseTransport):
             watch.refuse(source)
         return source
 
