@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import ssl
+import sys
 import weakref
 
 import pytest
@@ -270,7 +271,7 @@ async def test_a_context_that_does_not_fit_a_client(loop):
     with sock, other:
         with pytest.raises(ssl.SSLError):
             await loop.create_connection(Recorder, sock=sock, ssl=server_context(), server_hostname="localhost")
-        assert sock.fileno() >= 0
+        assert (sock.fileno() < 0) == (sys.version_info >= (3, 14))
 
 
 @pytest.mark.asyncio_wrong("nothing is reported, and the client stays connected")
@@ -279,4 +280,4 @@ async def test_a_context_that_does_not_fit_a_server(loop, serve, errors):
     served.connect()
     while not errors:
         await settle()
-    assert isinstance(errors[0]["exception"], ssl.SSLError)
+    assert isinstance(errors[0]["exception"], (ssl.SSLError, ValueError))  # the latter from Python 3.14 on

@@ -225,9 +225,9 @@ async def attach(
                 handshake_timeout=handshake_timeout,
                 shutdown_timeout=shutdown_timeout,
             )
-            connected(loop, sock, secured, lent=not owned)
+            connected(loop, sock, secured, lent=brought)
         else:
-            stream = connected(loop, sock, protocol, waiter, lent=not owned)
+            stream = connected(loop, sock, protocol, waiter, lent=brought)
     except BaseException:
         if owned:
             sock.close()

@@ -47,14 +47,10 @@ def secure(
         if not server_hostname:
             context.check_hostname = False
     hostname = server_hostname if server_hostname and not server_side else None
-    return TLSTransport(
-        loop,
-        protocol,
-        Engine(context, server_side, hostname),
-        waiter,
-        _timeout("handshake", handshake_timeout, constants.SSL_HANDSHAKE_TIMEOUT),
-        _timeout("shutdown", shutdown_timeout, constants.SSL_SHUTDOWN_TIMEOUT),
-    )
+    handshake_timeout = _timeout("handshake", handshake_timeout, constants.SSL_HANDSHAKE_TIMEOUT)
+    shutdown_timeout = _timeout("shutdown", shutdown_timeout, constants.SSL_SHUTDOWN_TIMEOUT)
+    engine = Engine(context, server_side, hostname)
+    return TLSTransport(loop, protocol, engine, waiter, handshake_timeout, shutdown_timeout)
 
 
 def check_timeouts(context: object, handshake_timeout: float | None, shutdown_timeout: float | None) -> None:
