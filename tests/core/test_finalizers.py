@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import socket
+import threading
 
 import pytest
 
@@ -118,3 +120,55 @@ def test_a_finalizer_watches_the_descriptor_anew_when_its_watcher_is_taken_away(
         ran.clear()
         turn(loop)
         assert ran == []
+
+
+@pytest.mark.parametrize("objects", range(8))
+def test_a_finalizer_in_another_thread_lets_the_loop_run_on_while_it_puts_a_callback_in_line(loop, objects):
+    """Python 3.11 collects garbage wherever an object is made: in the middle of whatever holds a full queue."""
+    ran = []
+    entered, halved, produced = threading.Event(), threading.Event(), threading.Event()
+    full = 64
+
+    def finalize():
+        if threading.current_thread() is thread:
+            entered.set()
+            halved.wait(5)
+
+    def halve():
+        ran.append(full // 2)
+        halved.set()
+        assert produced.wait(5)
+
+    def produce():
+        lists = [[] for _ in range(300)]  # no list of the interpreter's own is left for the next one
+        threshold = gc.get_threshold()
+        gc.disable()
+        try:
+            for number in range(full):
+                loop.call_soon_threadsafe(*((halve,) if number == full // 2 else (ran.append, number)))
+            gc.collect()
+            garbage = Finalized(finalize)
+            garbage.itself = garbage
+            del garbage
+            gc.set_threshold(gc.get_count()[0] + objects, 0, 0)
+            gc.enable()
+            loop.call_soon_threadsafe(ran.append, full)
+        finally:
+            gc.set_threshold(*threshold)
+            gc.enable()
+        entered.set()
+        for number in range(full + 1, 2 * full):
+            loop.call_soon_threadsafe(ran.append, number)
+        loop.call_soon_threadsafe(loop.stop)
+        produced.set()
+        assert lists
+
+    def begin():
+        thread.start()
+        assert entered.wait(5)
+
+    thread = threading.Thread(target=produce)
+    loop.call_soon(begin)
+    loop.run_forever()
+    thread.join()
+    assert ran == list(range(2 * full))

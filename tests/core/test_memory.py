@@ -174,6 +174,29 @@ def test_who_keeps_the_handle_of_a_callback_that_ran_can_be_collected(loop):
     assert [reference for reference in references if reference() is not None] == []
 
 
+def test_who_keeps_the_context_of_an_exception_can_be_collected(loop, errors):
+    class Keeper:
+        def __init__(self):
+            references.append(weakref.ref(self))
+
+        def fail(self):
+            raise ValueError
+
+    references = []
+    loop.set_exception_handler(lambda loop, context: setattr(context["handle"]._callback.__self__, "context", context))
+
+    def begin():
+        for _ in range(FLOOD):
+            loop.call_soon(Keeper().fail)
+        loop.call_soon(loop.stop)
+
+    loop.call_soon(begin)
+    loop.run_forever()
+    assert len(references) == FLOOD
+    gc.collect()
+    assert [reference for reference in references if reference() is not None] == []
+
+
 def test_a_loop_that_nobody_has_closed_can_be_collected_with_what_is_in_line():
     def abandoned():
         loop = new_loop()

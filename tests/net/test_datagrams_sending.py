@@ -379,3 +379,38 @@ async def test_answering_from_datagram_received(datagrams: Any, sockets: Any) ->
     for text in sent:
         peer.sendto(text, transport.get_extra_info("sockname"))
     assert await _texts(peer, 100) == sent
+
+
+@pytest.mark.asyncio_wrong("it takes the datagram back into its queue, and its end is called twice")
+async def test_a_transport_that_is_aborted_by_what_runs_while_it_sends(
+    datagrams: Any, sockets: Any, tmp_path: Any
+) -> None:
+    class Interrupted(socket.socket):
+        """Sending runs Python code, as signal handlers and finalizers do in its midst."""
+
+        def fileno(self) -> int:
+            return self.interrupt() or super().fileno()
+
+        def sendto(self, *args: Any) -> int:
+            return self.interrupt() or super().sendto(*args)
+
+        def interrupt(self) -> None:
+            if armed:
+                armed.clear()
+                transport.abort()
+
+    armed: list[bool] = []
+    peer = sockets.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+    peer.bind(str(tmp_path / "peer"))
+    sock = Interrupted(socket.AF_UNIX, socket.SOCK_DGRAM)
+    sock.setblocking(False)
+    transport, protocol = await datagrams(sock=sock)
+    while transport.get_write_buffer_size() < 4 * (HEADER + 1):
+        transport.sendto(b"x", str(tmp_path / "peer"))
+        await turns(1)
+    armed.append(True)
+    while armed:
+        waiting(peer)
+        await settle(1)
+    assert await protocol.lost() is None
+    assert transport.get_write_buffer_size() == 0

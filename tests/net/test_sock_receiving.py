@@ -197,6 +197,27 @@ async def test_sizes_that_make_no_sense_are_refused(loop, pair):
             await loop.sock_recv_into(pair[0], buffer)
 
 
+async def test_who_asks_for_nothing_does_not_wait_for_it(loop, pair):
+    near, far = pair
+    closed = socket.socket()
+    closed.close()
+    for sock in (near, closed):
+        assert await asyncio.wait_for(loop.sock_recv(sock, 0), 5) == b""
+        assert await asyncio.wait_for(loop.sock_recv_into(sock, bytearray()), 5) == 0
+    far.send(b"x")
+    assert await loop.sock_recv(near, 0) == b""
+    assert await loop.sock_recv(near, 1) == b"x"
+
+
+@pytest.mark.parametrize("buffer", [b"abc", "abc", None, memoryview(bytearray(4))[::2]], ids=lambda b: type(b).__name__)
+async def test_what_nothing_can_be_received_into_is_a_type_error(loop, pair, buffer):
+    near, far = pair
+    far.send(b"hello")
+    with pytest.raises(TypeError, match="read-write bytes-like object"):
+        await loop.sock_recv_into(near, buffer)
+    assert await loop.sock_recv(near, 10) == b"hello"
+
+
 async def test_receives_into_every_kind_of_buffer(loop, pair):
     near, far = pair
     store = bytearray(b"." * 10)

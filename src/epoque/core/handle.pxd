@@ -1,6 +1,6 @@
 cimport cython
 
-from epoque.kernel cimport interp
+from epoque.kernel cimport fifo, interp
 
 cdef bint _LOCKED
 

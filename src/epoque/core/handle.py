@@ -10,7 +10,7 @@ import sys
 import threading
 
 from epoque.core import debug
-from epoque.kernel import interp
+from epoque.kernel import fifo, interp
 
 __all__ = ["Handle", "ThreadSafeHandle", "new_handle", "new_threadsafe_handle"]
 
@@ -66,6 +66,7 @@ class Handle:
         self = None  # as in interp.call: a kept traceback holds this frame
 
     def report(self, exc):
+        fifo.show(self)  # the exception handler may keep it
         # A callback may cancel the handle that runs it.
         call = "<cancelled>" if self.canceled else debug.describe_call(self.callback, self.args, self.loop.get_debug())
         details = {

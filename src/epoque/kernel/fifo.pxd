@@ -13,6 +13,7 @@ cdef class Fifo:
 
 
 cdef int hide(Fifo queue, bint hiding) except -1
+cdef int show(object item) noexcept
 cdef list items(Fifo queue)
 
 
@@ -20,4 +21,5 @@ cdef inline Py_ssize_t size(Fifo queue) noexcept:
     return queue._count
 
 
+cdef PyObject *_at(Fifo queue, Py_ssize_t index) noexcept
 cdef int _track(PyObject *item) noexcept

@@ -83,17 +83,31 @@ cdef int hide(Fifo queue, bint hiding) except -1:
     It would visit each of them only to find it in use, and in a flood nothing else is new. To be done while the
     owner cannot be garbage: what hidden items refer to is none, as far as the collector can tell.
     """
+    cdef Py_ssize_t index
     if queue._hiding and not hiding:
-        for item in items(queue):
-            _track(<PyObject *>item)
+        for index in range(queue._count):
+            _track(_at(queue, index))
     queue._hiding = hiding
     return 0
 
 
+cdef int show(object item) noexcept:
+    """Somebody else gets an item that was taken out; the garbage collector must know of it from now on."""
+    return _track(<PyObject *>item)
+
+
 cdef list items(Fifo queue):
     """What is in line, in order."""
-    cdef list ring = queue._slots[queue._head :] + queue._slots[: queue._head]
-    return ring[: queue._count]
+    cdef list found = []
+    cdef Py_ssize_t index
+    for index in range(queue._count):
+        found.append(<object>_at(queue, index))
+    return found
+
+
+cdef PyObject *_at(Fifo queue, Py_ssize_t index) noexcept:
+    cdef PyObject *ring = <PyObject *>queue._slots
+    return item_at(ring, (queue._head + index) & (room(ring) - 1))
 
 
 cdef int _track(PyObject *item) noexcept:
@@ -104,12 +118,17 @@ cdef int _track(PyObject *item) noexcept:
 
 cdef int _grow(Fifo queue) except -1:
     """Double the ring, begun at index 0."""
-    cdef list ring, larger
-    while queue._count == room(<PyObject *>queue._slots):
-        ring = queue._slots
-        larger = ring[queue._head :] + ring[: queue._head] + [None] * len(ring)
-        # Making a list may collect garbage (Python 3.11), and a finalizer may append: then it has grown already.
-        if queue._slots is ring:
+    cdef list larger
+    cdef Py_ssize_t size = room(<PyObject *>queue._slots)
+    cdef Py_ssize_t index
+    while queue._count == size:
+        larger = [None] * (2 * size)
+        # Making a list may collect garbage (Python 3.11). A finalizer may append, and let other threads do so and the
+        # loop run on: only what is in line now may move, and nothing from here on makes an object.
+        if queue._count == room(<PyObject *>queue._slots) == size:
+            for index in range(size):
+                epoque_put(<PyObject *>larger, index, _at(queue, index))
             queue._slots = larger
             queue._head = 0
+        size = room(<PyObject *>queue._slots)
     return 0

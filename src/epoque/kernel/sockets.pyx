@@ -234,7 +234,7 @@ cpdef object try_recv(object sock, Py_ssize_t size):
     """Up to `size` bytes, none at the end of the stream, or None when it would block."""
     cdef ssize_t count
     cdef int fd
-    if type(sock) is not _Socket or size < 0 or size > TRIED:
+    if type(sock) is not _Socket or size <= 0 or size > TRIED:  # nothing asked for never blocks
         return _own_recv(sock, size)
     fd = sock.fileno()
     while True:
@@ -253,8 +253,13 @@ cpdef Py_ssize_t try_recv_into(object sock, object buffer) except -2:
     if type(sock) is not _Socket:
         return _own_recv_into(sock, buffer)
     fd = sock.fileno()
-    PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
     try:
+        PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+    except (BufferError, TypeError):
+        return _own_recv_into(sock, buffer)  # refuses it in its own words
+    try:
+        if view.len == 0:
+            return 0  # without a look at the socket, as in the module `socket`
         while True:
             count = c_recv(fd, view.buf, view.len, MSG_DONTWAIT)
             if count >= 0:

@@ -305,10 +305,14 @@ class DatagramTransport(WritingTransport):
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as exc:
+                if self.lost:
+                    return False
                 left -= 1
                 self.queue.drop(1)
                 self.failed(exc, "Fatal write error on datagram transport")
                 continue
+            if self.lost:  # aborted by what ran meanwhile, a signal handler or a finalizer: the queue is empty
+                return False
             if sent < 0:
                 return True
             left -= sent
