@@ -253,7 +253,10 @@ cpdef Py_ssize_t try_recv_into(object sock, object buffer) except -2:
     if type(sock) is not _Socket:
         return _own_recv_into(sock, buffer)
     fd = sock.fileno()
-    PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+    try:
+        PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE)
+    except (BufferError, TypeError):
+        return _own_recv_into(sock, buffer)  # which says in its own words what is wrong
     try:
         while True:
             count = c_recv(fd, view.buf, view.len, MSG_DONTWAIT)
