@@ -26,7 +26,8 @@ _family = socket.SocketType.family.__get__
 _type = socket.SocketType.type.__get__
 _getsockname = socket.SocketType.getsockname
 _getpeername = socket.SocketType.getpeername
-# Addresses of other families may depend on the protocol (Bluetooth); and a class of its own, a proxy's, has its own names.
+# Addresses of other families may depend on the protocol (Bluetooth). Classes that are not plain, a proxy's, have names
+# of their own.
 _COMMON = frozenset(map(int, (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX)))
 
 
