@@ -30,7 +30,10 @@ async def test_ten_megabytes_through_each_pipe(loop):
 
 @pytest.mark.epoque_only("asyncio leaves all pipes as they are")
 @pytest.mark.skipif(not hasattr(fcntl, "F_GETPIPE_SZ"), reason="pipes have one size here")
-@pytest.mark.parametrize(("options", "amount", "held"), [({}, 1000, 64), ({}, MIB, 128), ({"pipesize": 8192}, MIB, 8)])
+@pytest.mark.parametrize(
+    ("options", "amount", "held"),
+    [({}, 1000, 64), ({}, MIB, 128), ({"pipesize": 8192}, MIB, 8), ({"pipesize": 65536}, MIB, 64)],
+)
 async def test_pipes_that_were_full_hold_more_unless_the_caller_says_how_much(loop, options, amount, held):
     process = await asyncio.create_subprocess_exec("cat", stdin=PIPE, stdout=PIPE, **options)
     pipes = [process._transport.get_pipe_transport(fd).get_extra_info("pipe") for fd in (0, 1)]

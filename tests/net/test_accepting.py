@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 
 import pytest
 
 from tests.loops import checked_script
-from tests.net.peers import Echo, Recorder, listener, raiser, recv_all, reset, tcp_pair, unix_pair
+from tests.net.peers import Echo, Recorder, listener, raiser, recv_all, reset, settle, tcp_pair, unix_pair
 
 BURST = 500
 
@@ -23,6 +24,17 @@ async def test_burst_of_queued_clients_is_served_completely(serve, sockets):
     answers = await asyncio.to_thread(lambda: [client.recv(100) for client in clients])
     assert answers == [b"%05d" % number for number in range(BURST)]
     assert len(served.made.made) == BURST
+
+
+async def test_clients_that_came_during_a_long_turn_need_not_wait_for_one_another(serve, sockets):
+    served = await serve(backlog=32)
+    sockets.enter_context(socket.create_connection(served.address, 10))
+    await served.made.nth()
+    for _ in range(20):
+        sockets.enter_context(socket.create_connection(served.address, 10))
+    time.sleep(0.001)
+    await settle(3)
+    assert len(served.made.made) == 21
 
 
 @pytest.mark.asyncio_wrong("accepts the whole backlog in one turn")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import ssl
 
@@ -78,6 +79,32 @@ async def test_literal_addresses_are_not_looked_up(loop, serve, monkeypatch):
     served = await serve()
     monkeypatch.setattr(socket, "getaddrinfo", raiser(AssertionError))
     transport, protocol = await loop.create_connection(Recorder, *served.address)
+    transport.close()
+    await protocol.lost()
+
+
+async def test_a_class_in_the_place_of_socket_makes_and_names_the_connection(loop, serve, monkeypatch):
+    served = await serve()
+
+    class Proxied(socket.socket):
+        """As proxies' classes are: they know two types of sockets, block to connect, and name the far end."""
+
+        def __init__(self, family, type, proto, fileno=None):
+            assert type in (socket.SOCK_STREAM, socket.SOCK_DGRAM)
+            super().__init__(family, type, proto, fileno)
+
+        def connect(self, address):
+            self.setblocking(True)
+            super().connect(served.address)
+            self.far_end = address
+
+        def getpeername(self):
+            return self.far_end
+
+    monkeypatch.setattr(socket, "socket", Proxied)
+    transport, protocol = await loop.create_connection(Recorder, "192.0.2.1", 80)
+    assert transport.get_extra_info("peername") == ("192.0.2.1", 80)
+    assert not os.get_blocking(transport.get_extra_info("socket").fileno())
     transport.close()
     await protocol.lost()
 

@@ -47,9 +47,9 @@ class Bell:
         """`owner`, the signals of a loop, may need the pipe: open it if need be, and return its read end."""
         if self.inherited:
             self.close()
+        self.owners.add(owner)  # first, lest a handler that raises in between leaves a pipe that is nobody's
         if self.read_fd < 0:
             self.read_fd, self.write_fd = events.pipe_open()
-        self.owners.add(owner)
         return self.read_fd
 
     def dismiss(self, owner):

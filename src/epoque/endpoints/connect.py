@@ -87,9 +87,10 @@ async def connect(
 
 
 def nonblocking_socket(family: int, kind: int, proto: int = 0) -> socket.socket:
-    sock = socket.socket(family, kind | _NONBLOCK, proto)
-    if not _NONBLOCK:
-        sock.setblocking(False)
+    if _NONBLOCK and getattr(socket.socket, "__base__", None) is socket.SocketType:
+        return socket.socket(family, kind | _NONBLOCK, proto)
+    sock = socket.socket(family, kind, proto)  # what has its place (a proxy's class) need not know of the flag
+    sock.setblocking(False)
     return sock
 
 

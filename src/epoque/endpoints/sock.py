@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY, errno.EINTR)
 _WOULD_BLOCK = (BlockingIOError, InterruptedError)
 _Socket = socket.socket  # sockets of this very type pass without further look at them
-_plain_connect = _Socket.connect
+_plain_connect = socket.SocketType.connect  # that of `socket.socket` may have been replaced before this is imported
 
 _IP = (int(socket.AF_INET), int(socket.AF_INET6))
 

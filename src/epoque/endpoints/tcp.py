@@ -196,14 +196,14 @@ async def attach(
 ) -> tuple[asyncio.Transport, Proto]:
     """Put a transport, with TLS if asked for, between a connected socket and a new protocol, and wait until it runs.
 
-    An owned socket is new and non-blocking, and closed if the transport cannot be made. Once it is made, it closes the
-    socket in any case.
+    An owned socket is new, and closed if the transport cannot be made. Once it is made, it closes the socket in any
+    case.
     """
     secured = None
     brought = not owned
     owned = owned or TAKES_SOCKETS
     try:
-        if brought:
+        if brought or sock.gettimeout() != 0:  # a proxy's connect() may have left it blocking
             sock.setblocking(False)
         protocol = protocol_factory()
     except BaseException:

@@ -10,6 +10,9 @@ cdef int WRITE
 cdef int LAST_RECEIVES
 cdef object _family
 cdef object _type
+cdef object _getsockname
+cdef object _getpeername
+cdef frozenset _COMMON
 
 cdef class BaseTransport(Source):
     cdef Reactor loop

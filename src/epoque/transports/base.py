@@ -24,6 +24,11 @@ LAST_RECEIVES = 64
 
 _family = socket.SocketType.family.__get__
 _type = socket.SocketType.type.__get__
+_getsockname = socket.SocketType.getsockname
+_getpeername = socket.SocketType.getpeername
+# Addresses of other families may depend on the protocol (Bluetooth). Classes that are not plain, a proxy's, have names
+# of their own.
+_COMMON = frozenset(map(int, (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX)))
 
 
 class BaseTransport(Source):
@@ -380,7 +385,7 @@ class BaseTransport(Source):
 def local_name(sock):
     """getsockname(2), None if that fails."""
     try:
-        if type(sock) is socket.socket:
+        if getattr(type(sock), "getsockname", None) is _getsockname and _family(sock) in _COMMON:
             return sockets.local_address(sock.fileno(), _family(sock))
         return sock.getsockname()
     except OSError:
@@ -390,7 +395,7 @@ def local_name(sock):
 def peer_name(sock):
     """getpeername(2), None if that fails."""
     try:
-        if type(sock) is socket.socket:
+        if getattr(type(sock), "getpeername", None) is _getpeername and _family(sock) in _COMMON:
             return sockets.peer_address(sock.fileno(), _family(sock))
         return sock.getpeername()
     except OSError:

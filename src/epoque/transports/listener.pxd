@@ -9,6 +9,7 @@ cdef int EXCLUSIVE
 cdef int READ
 cdef int BATCH
 cdef int BOLDNESS
+cdef long long LONG_AGO
 cdef long long REPORT_EVERY
 
 
@@ -23,9 +24,12 @@ cdef class Listener(Source):
     cdef object context  # contextvars.Context that each connection starts with a copy of
     cdef object sockname  # of what it accepts, None if that must be asked of each
     cdef int run  # of connections accepted since nobody was waiting
+    cdef long long asked  # when it last had its turn, in nanoseconds
     cdef object retry  # TimerHandle while descriptors have run out
     cdef long long reported  # when that was last reported, in nanoseconds; 0 for never
 
+    @cython.locals(now="long long", most=int)
+    cdef int on_ready(self, int mask) except -1
     cdef int admit(self, int fd, object peername) except -1
     @cython.locals(now="long long")
     cdef int failed(self, object exc) except -1

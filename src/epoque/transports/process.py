@@ -142,7 +142,8 @@ class SubprocessTransport(asyncio.SubprocessTransport):
             connect = self._loop.connect_read_pipe if fd else self._loop.connect_write_pipe
             kind = _Output if fd else _Input
             transport, self._pipes[fd] = await connect(lambda kind=kind, fd=fd: kind(self, fd), file)
-            make_elastic(transport)
+            if self.get_extra_info("subprocess").pipesize <= 0:
+                make_elastic(transport)
         self._files.clear()
         calls, self._pending_calls = self._pending_calls, None
         self._loop.call_soon(self._protocol.connection_made, self)
