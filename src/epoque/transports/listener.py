@@ -118,7 +118,8 @@ class Listener(Source):
             if client is None:
                 self.run = 0
                 return 0
-            self.run += 1
+            if self.run < BATCH * BOLDNESS:
+                self.run += 1
             self.admit(client[0], client[1])
             if self.fd < 0:
                 return 0
