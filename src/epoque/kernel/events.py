@@ -1,6 +1,7 @@
 """Descriptors that a loop wakes itself with: eventfd(2) or pipe(2). Interpreted twin."""
 
 import contextlib
+import itertools
 import os
 import sys
 
@@ -40,12 +41,21 @@ def wakeup_answer(fd):
 
 def pipe_open():
     """A pipe (read end, write end); both non-blocking and closed on exec."""
-    if _has_pipe2:
-        return os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    ends = os.pipe()
-    for fd in ends:
-        os.set_blocking(fd, False)
-    return ends
+    ends = []
+    try:
+        # The system call gives up the GIL, so another thread's ^C may come just then. The interpreter raises it when a
+        # call has ended: by then the numbers must be known.
+        if _has_pipe2:
+            ends.extend(map(os.pipe2, [os.O_NONBLOCK | os.O_CLOEXEC]))
+        else:
+            ends.extend(itertools.starmap(os.pipe, [()]))
+            for fd in ends[0]:
+                os.set_blocking(fd, False)
+        return ends[0]
+    except BaseException:
+        for fd in itertools.chain.from_iterable(ends):
+            os.close(fd)
+        raise
 
 
 def close(fd):
