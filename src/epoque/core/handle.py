@@ -1,5 +1,5 @@
 # cython: nonecheck=False
-"""What is a scheduled callback? `Handle`, the only place that runs one, and that decides what becomes of its exception.
+"""What is a scheduled callback? `Handle`, which decides what becomes of its exception; most are run by the ready queue.
 
 A handle passes for `asyncio.Handle` by way of ``__class__``: a compiled class cannot inherit from one written in
 Python.
