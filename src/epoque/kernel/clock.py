@@ -10,12 +10,7 @@ from time import monotonic_ns
 
 from epoque.kernel.masks import NEVER
 
-__all__ = ["QUIET", "from_seconds", "monotonic_ns", "now", "since", "ticks"]
-
-
-def since(ticks):
-    """How far the counter has gone since it said `ticks`: coarse, cheap, and large should it ever have gone back."""
-    return monotonic_ns() - ticks
+__all__ = ["QUIET", "from_seconds", "monotonic_ns", "now", "ticks"]
 
 
 ticks = monotonic_ns

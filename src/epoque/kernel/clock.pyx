@@ -47,11 +47,6 @@ cdef unsigned long long ticks() noexcept:
     return epoque_ticks()
 
 
-cdef unsigned long long since(unsigned long long ticks) noexcept:
-    """How far the counter has gone since it said `ticks`: coarse, cheap, and large should it ever have gone back."""
-    return epoque_ticks() - ticks
-
-
 cdef double now() noexcept:
     """What `time.monotonic()` would say, in seconds: it divides too."""
     return <double>epoque_now() / 1e9
