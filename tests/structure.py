@@ -32,6 +32,7 @@ class Function:
     params: list[str] = field(default_factory=list)
     optional: set[str] = field(default_factory=set)
     locals: set[str] = field(default_factory=set)  # in a header: those typed by @cython.locals; else: those assigned
+    inline: bool = False  # defined where it is declared, in the header
 
 
 @dataclass
@@ -74,7 +75,7 @@ def _function(statement: str) -> tuple[str, Function] | None:
     match = re.match(r"[^(=]*?(\w+)\s*\((.*)\)[^()]*$", rest)
     if kind not in ("def", "cdef", "cpdef") or not match or re.match(r"\s*\*\w+\s*\)", f"{match[2]})"):
         return None
-    function = Function(kind)
+    function = Function(kind, inline="inline " in statement.partition("(")[0])
     for param in filter(None, map(str.strip, re.sub(r"\[[^\]]*\]", "", match[2]).split(","))):
         declaration, default, _ = param.partition("=")
         name = re.sub(r"\b(not|or) None\b", "", declaration).split(":")[0].replace("*", " ").split()

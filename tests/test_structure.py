@@ -162,10 +162,13 @@ def check_twins(tree: Tree) -> Iterator[str]:
             pairs.append((f"{module}.{name}", source.classes[name], twin.classes[name]))
         for where, python, cython in pairs:
             assigned = source.names if python is source else set()
-            for name in sorted((public(python).keys() ^ public(cython).keys()) - assigned):
+            compiled = public(cython)
+            if python is source:
+                compiled |= {name: function for name, function in public(header).items() if function.inline}
+            for name in sorted((public(python).keys() ^ compiled.keys()) - assigned):
                 yield f"{where}.{name} is a function of one twin only"
-            for name in sorted(public(python).keys() & public(cython).keys()):
-                if public(python)[name].params != public(cython)[name].params:
+            for name in sorted(public(python).keys() & compiled.keys()):
+                if public(python)[name].params != compiled[name].params:
                     yield f"{where}.{name}: the twins differ in their parameters"
         for name in sorted(public(twin).keys() - header.functions.keys()):
             if twin.functions[name].kind == "cdef":

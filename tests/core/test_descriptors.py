@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
+import weakref
 
 import pytest
 
@@ -138,6 +140,62 @@ def test_a_number_reused_and_not_watched_is_left_alone(loop, sockets):
         assert run(loop, cpu_share(0.05)) < SPIN
         assert heir.recv(10) == b"x"
         assert loop.remove_reader(heir) is True
+
+
+def test_a_removed_reader_with_data_unread_keeps_no_loop_busy(loop, sockets):
+    left, right = sockets()
+    loop.add_reader(left, pytest.fail, "called after the removal")
+    loop.remove_reader(left)
+    right.send(b"x")
+    assert run(loop, cpu_share()) < SPIN
+    got = []
+    loop.add_reader(left, lambda: got.append(left.recv(10)))
+    turn(loop)
+    assert got == [b"x"]
+
+
+def test_a_removed_reader_closed_while_a_duplicate_lives_keeps_no_loop_busy(loop, sockets):
+    left, right = sockets()
+    loop.add_reader(left, pytest.fail, "called after the removal")
+    loop.remove_reader(left)
+    with left.dup():
+        left.close()
+        right.send(b"x")
+        assert run(loop, cpu_share()) < SPIN
+
+
+@pytest.mark.parametrize("duplicated", [False, True])
+def test_the_number_of_a_removed_reader_can_be_watched_anew(loop, sockets, duplicated):
+    left, right = sockets()
+    heirs = [sockets() for _ in range(5)]
+    with left.dup() if duplicated else contextlib.nullcontext():
+        for fresh, fresh_peer in heirs:
+            loop.add_reader(left, pytest.fail, "the callback of a former socket")
+            loop.remove_reader(left)
+            left = replaced(left, fresh)
+            if duplicated:
+                right.send(b"of no interest")
+            got = []
+            loop.add_reader(left, lambda left=left, got=got: got.append(left.recv(10)))
+            turn(loop)
+            fresh_peer.send(b"new")
+            for _ in range(3):
+                turn(loop)
+            assert b"".join(filter(None, got)) == b"new"
+            assert loop.remove_reader(left) is True
+    left.close()
+
+
+def test_a_removed_reader_keeps_no_file_object(loop, sockets):
+    class File:
+        fileno = sockets()[0].fileno
+
+    fileobj = File()
+    loop.add_reader(fileobj, print)
+    loop.remove_reader(fileobj)
+    known = weakref.ref(fileobj)
+    del fileobj
+    assert known() is None
 
 
 @pytest.mark.parametrize("role", ["reader", "writer"])

@@ -17,8 +17,10 @@ async def main():
     connecting = loop.create_connection(Recorder, sock=near, ssl=client_context(), server_hostname="localhost")
     (transport, protocol), _ = await asyncio.gather(connecting, far.handshake())
     await settle()
-    loop.add_reader(other, print)  # what the far end's waiting left armed
-    loop.remove_reader(other)
+    transport.write(b"x")
+    await settle()  # what the far end's waiting left armed is let go by an event that finds nobody
+    far.incoming.write(other.recv(100))
+    assert far.ssl.read() == b"x"
 """
 
 END = """

@@ -6,7 +6,7 @@ from epoque.core.handle cimport Handle
 from epoque.core.scheduler cimport Scheduler
 from epoque.core.signals cimport Signals
 from epoque.core.watch cimport Watcher
-from epoque.kernel cimport clock, datagrams, fifo, interp, sockets
+from epoque.kernel cimport clock, datagrams, fifo, heap, interp, sockets
 from epoque.selector.selector cimport Selector
 from epoque.selector.source cimport Source
 

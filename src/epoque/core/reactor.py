@@ -18,7 +18,7 @@ from epoque.core import handle as handles
 from epoque.core.scheduler import Scheduler
 from epoque.core.signals import Signals, check_handler, check_signal
 from epoque.core.watch import Watcher
-from epoque.kernel import clock, datagrams, fifo, interp, sockets
+from epoque.kernel import clock, datagrams, fifo, heap, interp, sockets
 from epoque.kernel.masks import POLL, READ, WRITE
 from epoque.selector import choice
 
@@ -165,7 +165,7 @@ class Reactor(Scheduler):
         self.queue.run(watcher, fifo.size(self.queue.handles))
         waiting = fifo.size(self.queue.handles)
         self.look_at_descriptors()
-        if self.timers.heap.size():
+        if heap.size(self.timers.heap):
             self.timers.expire(began, self.queue.handles)
         fresh = fifo.size(self.queue.handles) - waiting
         if fresh > 0:
@@ -196,7 +196,7 @@ class Reactor(Scheduler):
     def look_around(self):
         """Deliver the events that were fetched, and put the timers that are due in line."""
         self.look_at_descriptors()
-        if self.timers.heap.size():
+        if heap.size(self.timers.heap):
             self.timers.expire(clock.monotonic_ns(), self.queue.handles)
 
     def sleep(self):

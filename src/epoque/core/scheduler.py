@@ -103,8 +103,6 @@ class Scheduler:
         if self.debug:
             self.check_thread()
             debug.check_callback(callback, "call_at")
-        if when != when:
-            raise ValueError("the time of a timer cannot be NaN")
         timer = self.timers.add(when, callback, args, self, interp.copy_context() if context is None else context)
         if self.debug:
             timer.origin = debug.origin()

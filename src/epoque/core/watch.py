@@ -5,9 +5,9 @@ close it without a word. If the number then stands for another file, or for none
 alive (epoll(7), question 6), the kernel reports an old friend for ever; every now and then a busy watcher therefore
 asks whether its descriptor is still the one it was.
 
-A coroutine that has waited for something to read will do so again. Its descriptor stays armed meanwhile, and is let go
-when an event finds nobody. Before the next one waits the kernel is asked whether it is still the same file: one
-epoll_ctl(2) for each time, and the cheapest.
+Who has waited for something to read will do so again. The descriptor stays armed meanwhile, and is let go when an event
+finds nobody. Before the next one waits the kernel is asked whether it is still the same file: one epoll_ctl(2) for each
+time, and the cheapest.
 """
 
 import asyncio
@@ -109,8 +109,10 @@ class Watcher(Source):
         waiting = self.get(direction)
         self.put(direction, None)
         live = self.is_live(waiting)
-        if live:
-            self.leave(direction)
+        if live and direction == WRITE:  # there will be room at the next look
+            self.leave(WRITE)
+        if self.reader is None and self.writer is None:
+            self.fileobj = None
         if isinstance(waiting, Handle):
             waiting.cancel()  # what it lets go of may watch the descriptor anew
         return live

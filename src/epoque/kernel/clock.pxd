@@ -3,4 +3,4 @@ cdef unsigned long long QUIET
 cdef long long monotonic_ns() noexcept
 cdef unsigned long long ticks() noexcept
 cdef double now() noexcept
-cdef long long from_seconds(double when) noexcept
+cdef long long from_seconds(double when) except? -1

@@ -24,7 +24,12 @@ LAST = NEVER / 1e9  # seconds
 
 
 def from_seconds(when):
-    """The first nanosecond that is not before `when`: ``from_seconds(x) / 1e9 >= x``, short of 292 years."""
+    """The first nanosecond that is not before `when`: ``from_seconds(x) / 1e9 >= x``, short of 292 years.
+
+    ValueError for NaN, which is neither before nor after anything.
+    """
+    if when != when:
+        raise ValueError("the time of a timer cannot be NaN")
     if type(when) is not float:
         when = ldexp(when, 0)  # whatever has __float__, but no text
     if when >= LAST:

@@ -52,9 +52,14 @@ cdef double now() noexcept:
     return <double>epoque_now() / 1e9
 
 
-cdef long long from_seconds(double when) noexcept:
-    """The first nanosecond that is not before `when`: ``from_seconds(x) / 1e9 >= x``, short of 292 years."""
+cdef long long from_seconds(double when) except? -1:
+    """The first nanosecond that is not before `when`: ``from_seconds(x) / 1e9 >= x``, short of 292 years.
+
+    ValueError for NaN, which is neither before nor after anything.
+    """
     cdef long long ns
+    if when != when:
+        raise ValueError("the time of a timer cannot be NaN")
     if when >= <double>NEVER / 1e9:
         return NEVER
     if when <= -<double>NEVER / 1e9:

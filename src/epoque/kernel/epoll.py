@@ -20,6 +20,7 @@ class _Itimerspec(ctypes.Structure):
 
 
 _FAILED = 0
+_MODES = 0
 _TFD_TIMER_ABSTIME = 1
 _has_timerfd = hasattr(os, "timerfd_create")
 _libc = None if _has_timerfd or sys.platform != "linux" else ctypes.CDLL(None, use_errno=True)
@@ -32,6 +33,7 @@ def available():
 
 if available():
     _FAILED = select.EPOLLHUP | select.EPOLLERR
+    _MODES = select.EPOLLET | select.EPOLLEXCLUSIVE
 
 
 def _events(mask, mode):
@@ -52,7 +54,7 @@ def _events(mask, mode):
 class Poller:
     """Watches descriptors, each under a generation that its events carry back."""
 
-    __slots__ = ("_batch", "_capacity", "_epoll", "_generations", "_stale", "_wanted")
+    __slots__ = ("_batch", "_capacity", "_doubtful", "_epoll", "_generations", "_stale", "_wanted")
 
     def __init__(self, capacity):
         self._epoll = select.epoll()
@@ -62,6 +64,9 @@ class Poller:
         self._generations = {}
         self._batch = []
         self._wanted = {}
+        # Numbers that were closed while they were registered, and registered again. If a duplicate keeps the former file
+        # alive, the kernel goes on to report it, under a number that now means another one.
+        self._doubtful = set()
         self._stale = False
 
     def fileno(self):
@@ -71,7 +76,9 @@ class Poller:
         events = _events(mask, mode)
         self._epoll.register(fd, events)
         if fd in self._wanted:
-            self._stale = True
+            self._doubtful.add(fd)
+            if 2 * len(self._doubtful) > len(self._wanted):
+                self._stale = True
         self._wanted[fd] = events
         self._generations[fd] = generation
 
@@ -101,7 +108,22 @@ class Poller:
                 fresh.register(fd, events)
         self._epoll.close()
         self._epoll = fresh
+        self._doubtful.clear()
         self._stale = False
+
+    def _confirmed(self, pairs):
+        """The events but those that speak of a former file."""
+        confirmed = []
+        for fd, events in pairs:
+            if fd in self._doubtful and fd in self._wanted:
+                poll = select.poll()
+                poll.register(fd, self._wanted[fd] & ~_MODES)
+                present = [(fd, events) for fd, events in poll.poll(0) if not events & select.POLLNVAL]
+                self._stale |= not present
+                confirmed += present
+            else:
+                confirmed.append((fd, events))
+        return confirmed
 
     def wait(self, blocking):
         """Fetch a batch; return how many events it has. A `blocking` wait may end with none, when a signal came."""
@@ -110,6 +132,8 @@ class Poller:
         pairs = self._epoll.poll(None if blocking else 0, self._capacity)
         if not pairs:
             return 0
+        if self._doubtful:
+            pairs = self._confirmed(pairs)
         generations = self._generations
         self._batch = [(fd | generations.get(fd, 0) << 32, events) for fd, events in pairs]
         return len(pairs)
@@ -121,6 +145,8 @@ class Poller:
         if self._stale:
             self._renew()
         pairs = self._epoll.poll(min(max(0.0, (deadline - now) / 1e9), 86_400.0), self._capacity)
+        if self._doubtful:
+            pairs = self._confirmed(pairs)
         self._batch = [(fd | self._generations.get(fd, 0) << 32, events) for fd, events in pairs]
         return len(pairs)
 

@@ -1,6 +1,3 @@
-from cpython.object cimport PyObject
-
-
 cdef struct Node:
     long long key
     unsigned long long sequence
@@ -8,10 +5,10 @@ cdef struct Node:
 
 
 cdef class Heap:
-    cdef list _items
-    cdef Node *_nodes  # of the items, at the same index
-    cdef Py_ssize_t *_indices  # of each ticket that was given out; of the others, the next free one
-    cdef Py_ssize_t _room  # of both
+    cdef list _items  # by ticket; None where it has not been given out
+    cdef Node *_nodes  # the heap
+    cdef Py_ssize_t *_indices  # there, by ticket; of one that has not been given out: the next such
+    cdef Py_ssize_t _count  # of nodes; there is room for as many as there are tickets
     cdef Py_ssize_t _free  # the ticket to be given out next
     cdef unsigned long long _sequence  # the last one given out
 
@@ -21,11 +18,16 @@ cdef class Heap:
     cdef long long first_key(self) noexcept
     cdef int clear(self) except -1
     cdef list items(self)
-    cdef Py_ssize_t size(self) noexcept
 
 
-cdef int _resize(Heap heap, Py_ssize_t room) except -1
+cdef inline Py_ssize_t size(Heap heap) noexcept:
+    """How many items there are."""
+    return heap._count
+
+
+cdef int _grow(Heap heap) except -1
+cdef void *_resized(void *memory, size_t size) except NULL
 cdef bint _before(Node *one, Node *other) noexcept
-cdef void _put(Heap heap, Py_ssize_t index, PyObject *item, Node *node) noexcept
-cdef void _rise(Heap heap, Py_ssize_t index, PyObject *item, Node *node) noexcept
-cdef void _sink(Heap heap, Py_ssize_t size, Py_ssize_t index, PyObject *item, Node *node) noexcept
+cdef void _put(Heap heap, Py_ssize_t index, Node *node) noexcept
+cdef void _rise(Heap heap, Py_ssize_t index, Node *node) noexcept
+cdef void _sink(Heap heap, Py_ssize_t index, Node *node) noexcept

@@ -6,7 +6,7 @@ entry behind, until that comes first or until more than half of all are empty.
 
 from heapq import heapify, heappop, heappush
 
-__all__ = ["Heap"]
+__all__ = ["Heap", "size"]
 
 SWEPT = 64  # entries; with fewer, empty ones are not worth looking for
 
@@ -66,6 +66,7 @@ class Heap:
         """What is there, without an order."""
         return [entry[2] for entry in self._entries if entry[2] is not None]
 
-    def size(self):
-        """How many items there are."""
-        return len(self._entries) - self._empty
+
+def size(heap):
+    """How many items there are."""
+    return len(heap._entries) - heap._empty
