@@ -64,8 +64,8 @@ class Poller:
         self._generations = {}
         self._batch = []
         self._wanted = {}
-        # Numbers that were closed while they were registered, and registered again. If a duplicate keeps the former file
-        # alive, the kernel goes on to report it, under a number that now means another one.
+        # Numbers that were closed while they were registered, and registered again. If a duplicate keeps the former
+        # file alive, the kernel goes on to report it, under a number that now means another one.
         self._doubtful = set()
         self._stale = False
 
