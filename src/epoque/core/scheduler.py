@@ -20,7 +20,7 @@ _NAMED_BY_FACTORY = sys.version_info >= (3, 14)
 class Scheduler:
     """The ready queue and the timers of a loop, as asyncio's interface shows them."""
 
-    __slots__ = ("context", "debug", "queue", "task_factory", "thread", "timers", "usable")
+    __slots__ = ("context", "debug", "ours", "queue", "task_factory", "thread", "timers", "usable")
 
     def __init__(self):
         try:
@@ -36,6 +36,7 @@ class Scheduler:
         self.thread = 0
         self.task_factory = None
         self.context = Context()
+        self.ours = {"loop": self}
 
     def time(self):
         """The loop's clock, `time.monotonic()`, in seconds."""
@@ -110,7 +111,9 @@ class Scheduler:
 
     def create_future(self):
         """An `asyncio.Future` of this loop."""
-        return futures.Future(loop=self)
+        if self.ours is None:
+            return futures.Future(loop=self)
+        return interp.make(futures.Future, self.ours)
 
     def create_task(self, coro, *, name=None, context=None, **kwargs):
         """Wrap a coroutine in a task, through the task factory if there is one.

@@ -11,6 +11,7 @@ __all__ = [
     "check_signals",
     "copy",
     "copy_context",
+    "make",
     "tell_of_forks",
     "thread_ident",
 ]
@@ -35,6 +36,11 @@ def call_method(context, target, name, argument):
         return context.run(getattr(target, name), argument)
     finally:
         del context, target, argument
+
+
+def make(cls, keywords):
+    """``cls(**keywords)``, without a copy of the keywords."""
+    return cls(**keywords)
 
 
 def copy(context):
