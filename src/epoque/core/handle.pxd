@@ -16,7 +16,6 @@ cdef class Handle:
     cdef bint canceled
     cdef object __weakref__
 
-    cdef int fill(self, object callback, object args, object loop, object context) except -1
     cdef int drop(self) except -1
     cdef int run(self) except -1
     cdef int report(self, object exc) except -1

@@ -24,9 +24,6 @@ class Handle:
     __slots__ = ("__weakref__", "args", "callback", "canceled", "context", "loop", "origin", "text")
 
     def __init__(self, callback, args, loop, context):
-        self.fill(callback, args, loop, context)
-
-    def fill(self, callback, args, loop, context):
         self.callback = callback
         self.args = args
         self.loop = loop
@@ -150,10 +147,7 @@ class ThreadSafeHandle(Handle):
     __slots__ = ("awaited", "refused", "runner")
 
     def __init__(self, callback, args, loop, context):
-        self.fill(callback, args, loop, context)
-
-    def fill(self, callback, args, loop, context):
-        Handle.fill(self, callback, args, loop, context)
+        Handle.__init__(self, callback, args, loop, context)
         self.runner = 0
         self.refused = False
         self.awaited = False
@@ -211,5 +205,14 @@ def new_threadsafe_handle(callback, args, loop, context):
     if not _WAITING:
         return new_handle(callback, args, loop, context)
     handle = ThreadSafeHandle.__new__(ThreadSafeHandle)
-    handle.fill(callback, args, loop, context)
+    handle.callback = callback
+    handle.args = args
+    handle.loop = loop
+    handle.context = context
+    handle.canceled = False
+    handle.origin = None
+    handle.text = None
+    handle.runner = 0
+    handle.refused = False
+    handle.awaited = False
     return handle
