@@ -3,6 +3,7 @@
 
 import sys
 from asyncio import futures, tasks
+from asyncio.events import _get_running_loop
 from collections import deque
 from contextvars import Context
 
@@ -112,6 +113,8 @@ class Scheduler:
 
     def create_future(self):
         """An `asyncio.Future` of this loop."""
+        if _get_running_loop() is self:  # it takes that one by itself, and needs no dictionary of keywords
+            return futures.Future()
         return futures.Future(loop=self)
 
     def create_task(self, coro, *, name=None, context=None, **kwargs):
@@ -124,6 +127,8 @@ class Scheduler:
         # No local variable for the task: that of an eager one may hold the frames that made it, by its exception.
         if self.task_factory is None:
             if name is None and context is None and not kwargs and not self.debug:
+                if _get_running_loop() is self:  # as in create_future
+                    return tasks.Task(coro)
                 return tasks.Task(coro, loop=self)  # each keyword would cost some 20 ns
             if self.debug:
                 return debug.without_own_frame(tasks.Task(coro, loop=self, name=name, context=context, **kwargs))
