@@ -19,6 +19,7 @@ import pytest
 
 from tests.loops import ROOT, on_kqueue
 
+pytest.importorskip("setuptools")  # brings distutils back, which cythonize() imports
 cythonize = pytest.importorskip("Cython.Build").cythonize
 compiler = shlex.split(sysconfig.get_config_var("CC") or "none")
 pytestmark = [
@@ -27,6 +28,10 @@ pytestmark = [
     pytest.mark.skipif(
         not shutil.which(compiler[0]) or not shutil.which("nm") or sys.implementation.name != "cpython",
         reason="compiles C",
+    ),
+    pytest.mark.skipif(
+        "multiarch" in Path(sysconfig.get_path("include"), "pyconfig.h").read_text(),
+        reason="Debian's header files of Python know no other system",
     ),
 ]
 

@@ -2,7 +2,8 @@ cimport cython
 
 from epoque.kernel cimport fifo, interp
 
-cdef bint _LOCKED
+cdef bint _WAITING
+cdef object _ended
 
 
 cdef class Handle:
@@ -23,9 +24,14 @@ cdef class Handle:
 
 @cython.final
 cdef class ThreadSafeHandle(Handle):
-    cdef object lock  # threading.RLock
+    cdef unsigned long runner  # the thread that runs the callback now, or 0
+    cdef bint refused  # cancelled, or about to be
+    cdef bint awaited  # another thread waits for the end of the callback
+
+    cdef int settle(self) except -1
 
 
 @cython.locals(handle=Handle)
 cdef Handle new_handle(object callback, tuple args, object loop, object context)
+@cython.locals(handle=ThreadSafeHandle)
 cdef Handle new_threadsafe_handle(object callback, tuple args, object loop, object context)

@@ -14,7 +14,8 @@ from epoque.kernel import fifo, interp
 
 __all__ = ["Handle", "ThreadSafeHandle", "new_handle", "new_threadsafe_handle"]
 
-_LOCKED = sys.version_info >= (3, 14)
+_WAITING = sys.version_info >= (3, 14)
+_ended = threading.Condition()  # for all handles: hardly ever does anybody wait
 
 
 class Handle:
@@ -137,13 +138,19 @@ class Handle:
 
 
 class ThreadSafeHandle(Handle):
-    """What `call_soon_threadsafe` returns from Python 3.14 on: other threads that want to cancel wait while it runs."""
+    """What `call_soon_threadsafe` returns from Python 3.14 on: other threads that want to cancel wait while it runs.
 
-    __slots__ = ("lock",)
+    Who cancels says so and then looks whether the callback runs; who runs it says so and then looks whether it was
+    cancelled. One of the two sees the other: no handle needs a lock of its own.
+    """
+
+    __slots__ = ("awaited", "refused", "runner")
 
     def __init__(self, callback, args, loop, context):
         Handle.__init__(self, callback, args, loop, context)
-        self.lock = threading.RLock()
+        self.runner = 0
+        self.refused = False
+        self.awaited = False
 
     @property
     def __class__(self):
@@ -151,18 +158,32 @@ class ThreadSafeHandle(Handle):
 
     def cancel(self):
         """Keep the callback from running, unless it has; if it runs in another thread, wait for its end."""
-        with self.lock:
-            self.drop()
+        self.refused = True
+        self.settle()
+        self.drop()
 
     def cancelled(self):
         """Whether `cancel` was called; if the callback runs in another thread, at its end."""
-        with self.lock:
-            return self.canceled
+        self.settle()
+        return self.canceled
+
+    def settle(self):
+        while self.runner not in (0, interp.thread_ident()):
+            with _ended:
+                self.awaited = True
+                if self.runner:
+                    _ended.wait()
 
     def run(self):
-        with self.lock:
-            if not self.canceled:
+        try:
+            self.runner = interp.thread_ident()
+            if not self.refused:
                 Handle.run(self)
+        finally:
+            self.runner = 0
+            if self.awaited:
+                with _ended:
+                    _ended.notify_all()
         self = None
 
 
@@ -181,6 +202,17 @@ def new_handle(callback, args, loop, context):
 
 def new_threadsafe_handle(callback, args, loop, context):
     """A handle for `call_soon_threadsafe`."""
-    if _LOCKED:
-        return ThreadSafeHandle(callback, args, loop, context)
-    return new_handle(callback, args, loop, context)
+    if not _WAITING:
+        return new_handle(callback, args, loop, context)
+    handle = ThreadSafeHandle.__new__(ThreadSafeHandle)
+    handle.callback = callback
+    handle.args = args
+    handle.loop = loop
+    handle.context = context
+    handle.canceled = False
+    handle.origin = None
+    handle.text = None
+    handle.runner = 0
+    handle.refused = False
+    handle.awaited = False
+    return handle

@@ -271,7 +271,7 @@ class Reactor(Scheduler):
             debug.logger.debug("Close %r", self)
         if self.forked:
             self.after_fork()
-        self.usable, self.ours = False, None
+        self.usable = False
         self.queue.handles.clear()
         self.ending.clear()
         self.timers.clear()

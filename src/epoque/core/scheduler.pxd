@@ -16,7 +16,6 @@ cdef class Scheduler:
     cdef bint debug
     cdef unsigned long thread  # that runs the loop, 0 when it does not run
     cdef object task_factory
-    cdef dict ours  # keywords of what is made for this loop; None once closed, lest it keep itself alive
     cdef object context  # contextvars.Context of our own callbacks, which enter a connection's
 
     @cython.locals(handle=Handle)

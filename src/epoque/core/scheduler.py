@@ -3,6 +3,7 @@
 
 import sys
 from asyncio import futures, tasks
+from asyncio.events import _get_running_loop
 from collections import deque
 from contextvars import Context
 
@@ -20,7 +21,7 @@ _NAMED_BY_FACTORY = sys.version_info >= (3, 14)
 class Scheduler:
     """The ready queue and the timers of a loop, as asyncio's interface shows them."""
 
-    __slots__ = ("context", "debug", "ours", "queue", "task_factory", "thread", "timers", "usable")
+    __slots__ = ("context", "debug", "queue", "task_factory", "thread", "timers", "usable")
 
     def __init__(self):
         try:
@@ -36,7 +37,6 @@ class Scheduler:
         self.thread = 0
         self.task_factory = None
         self.context = Context()
-        self.ours = {"loop": self}
 
     def time(self):
         """The loop's clock, `time.monotonic()`, in seconds."""
@@ -111,9 +111,9 @@ class Scheduler:
 
     def create_future(self):
         """An `asyncio.Future` of this loop."""
-        if self.ours is None:
-            return futures.Future(loop=self)
-        return interp.make(futures.Future, self.ours)
+        if _get_running_loop() is self:  # it takes that one by itself, and needs no dictionary of keywords
+            return futures.Future()
+        return futures.Future(loop=self)
 
     def create_task(self, coro, *, name=None, context=None, **kwargs):
         """Wrap a coroutine in a task, through the task factory if there is one.
@@ -125,6 +125,8 @@ class Scheduler:
         # No local variable for the task: that of an eager one may hold the frames that made it, by its exception.
         if self.task_factory is None:
             if name is None and context is None and not kwargs and not self.debug:
+                if _get_running_loop() is self:  # as in create_future
+                    return tasks.Task(coro)
                 return tasks.Task(coro, loop=self)  # each keyword would cost some 20 ns
             if self.debug:
                 return debug.without_own_frame(tasks.Task(coro, loop=self, name=name, context=context, **kwargs))

@@ -15,9 +15,9 @@ __all__ = ["QUIET", "from_seconds", "monotonic_ns", "now", "ticks"]
 
 ticks = monotonic_ns
 
-# Ticks for which callbacks may run before the descriptors are looked at again: 4 us. A turn with a system call in
-# it is longer; turns in which tasks only hand over to each other are shorter, and a look at each would cost a quarter.
-QUIET = 4_000
+# Ticks for which callbacks may run before the descriptors are looked at again: 10 us, about what a request takes.
+# Turns in which tasks only hand over to each other take 1 us, and a look at each would cost a quarter.
+QUIET = 10_000
 
 
 LAST = NEVER / 1e9  # seconds

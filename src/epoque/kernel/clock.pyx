@@ -22,10 +22,10 @@ cdef extern from *:
     #if defined(__x86_64__) || defined(__i386__)
     /* The time stamp counter: a third of the price of clock_gettime(). Its frequency is the processor's, 2 to 5 GHz. */
     #include <x86intrin.h>
-    #define EPOQUE_QUIET 4000
+    #define EPOQUE_QUIET 25000
     static inline unsigned long long epoque_ticks(void) { return __rdtsc(); }
     #else
-    #define EPOQUE_QUIET 1500
+    #define EPOQUE_QUIET 10000
     static inline unsigned long long epoque_ticks(void) { return (unsigned long long)epoque_now(); }
     #endif
     """
@@ -33,8 +33,8 @@ cdef extern from *:
     unsigned long long EPOQUE_QUIET
     unsigned long long epoque_ticks() noexcept
 
-# Ticks for which callbacks may run before the descriptors are looked at again: 1 to 2 us. A turn with a system call in
-# it is longer; turns in which tasks only hand over to each other are shorter, and a look at each would cost a quarter.
+# Ticks for which callbacks may run before the descriptors are looked at again: 5 to 12 us, about what a request takes.
+# Turns in which tasks only hand over to each other take less than one, and a look at each would cost a quarter.
 cdef unsigned long long QUIET = EPOQUE_QUIET
 cdef long long NEVER = 0x7FFF_FFFF_FFFF_FFFF  # as in masks.py
 

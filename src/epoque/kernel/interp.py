@@ -11,7 +11,6 @@ __all__ = [
     "check_signals",
     "copy",
     "copy_context",
-    "make",
     "tell_of_forks",
     "thread_ident",
 ]
@@ -36,11 +35,6 @@ def call_method(context, target, name, argument):
         return context.run(getattr(target, name), argument)
     finally:
         del context, target, argument
-
-
-def make(cls, keywords):
-    """``cls(**keywords)``, without a copy of the keywords."""
-    return cls(**keywords)
 
 
 def copy(context):

@@ -28,7 +28,6 @@ cdef extern from *:
     object PyContext_Copy(object context)
     object epoque_call_method(object context, object target, object name, object argument)
     object PyContext_CopyCurrent()
-    object PyObject_Call(object function, object args, object keywords)
     unsigned long PyThread_get_thread_ident() noexcept
 
 _told = weakref.WeakSet()
@@ -48,11 +47,6 @@ cdef object call(object context, object callback, tuple args):
 
 cdef object call_method(object context, object target, str name, object argument):
     return epoque_call_method(context, target, name, argument)
-
-
-cdef object make(object cls, dict keywords):
-    """``cls(**keywords)``, without a copy of the keywords."""
-    return PyObject_Call(cls, (), keywords)
 
 
 cdef int check_signals() except -1:
