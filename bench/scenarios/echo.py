@@ -7,7 +7,7 @@ from typing import Any
 from bench.rows.served import Served
 
 KIB = 1024
-SIZES = {"64B": 64, "1KiB": KIB, "16KiB": 16 * KIB, "256KiB": 256 * KIB, "1MiB": KIB * KIB}
+SIZES = {"64B": 64, "1KiB": KIB, "16KiB": 16 * KIB, "64KiB": 64 * KIB, "256KiB": 256 * KIB, "1MiB": KIB * KIB}
 STYLES = {
     "protocol": "Protocol",
     "buffered": "BufferedProtocol",
