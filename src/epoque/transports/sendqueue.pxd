@@ -2,6 +2,7 @@ cimport cython
 
 from epoque.kernel cimport pipes, sockets
 
+cdef Py_ssize_t LARGE
 cdef Py_ssize_t SEND_PIECES
 
 

@@ -8,7 +8,11 @@ copied.
 from epoque.kernel import pipes, sockets
 from epoque.kernel.masks import SEND_PIECES
 
-__all__ = ["SendQueue", "own"]
+__all__ = ["LARGE", "SendQueue", "own"]
+
+# Bytes of one piece. A larger one should leave while the processor has it at hand, and its memory serve the next
+# connection: if all kept theirs until the end of the turn, each turn would fault new pages in.
+LARGE = 16 * 1024
 
 
 class SendQueue:

@@ -2,7 +2,7 @@ cimport cython
 
 from epoque.core.reactor cimport Reactor
 from epoque.kernel cimport events, interp, sockets
-from epoque.transports cimport base, sendqueue, writer
+from epoque.transports cimport base, sendqueue
 from epoque.transports.tlsconnection cimport TLSConnection
 from epoque.transports.writer cimport ByteTransport
 

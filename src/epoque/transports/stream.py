@@ -21,7 +21,7 @@ from collections import deque
 from epoque.core import debug
 from epoque.kernel import events, interp, sockets
 from epoque.kernel.masks import HANGUP, READ, WRITE
-from epoque.transports import base, sendqueue, writer
+from epoque.transports import base, sendqueue
 from epoque.transports.tlsconnection import TLSConnection
 from epoque.transports.writer import ByteTransport
 
@@ -220,7 +220,7 @@ class StreamTransport(ByteTransport):
             self.count_lost_write()
             return
         self.queue.push(data)
-        self.commit(False)
+        self.commit(len(data) > sendqueue.LARGE)
 
     def take(self, data):
         """A buffer that can change: send now what the kernel takes, so that only the rest must be copied."""
@@ -230,7 +230,7 @@ class StreamTransport(ByteTransport):
             and not self.eof_written
             and not self.sending
             and isinstance(data, (bytearray, memoryview))
-            and len(data) > writer.AT_ONCE
+            and len(data) > sendqueue.LARGE
         ):
             view = memoryview(data)
             if view.c_contiguous:
@@ -254,11 +254,13 @@ class StreamTransport(ByteTransport):
         if self.lost and pieces:
             self.count_lost_write()
             return
+        large = False
         for piece in pieces:
             if piece:
                 self.queue.push(piece)
+                large |= len(piece) > sendqueue.LARGE
         if self.queue.size:
-            self.commit(False)
+            self.commit(large)
 
     def write_eof(self):
         """Send what was written, then FIN; reading goes on."""

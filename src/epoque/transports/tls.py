@@ -94,7 +94,7 @@ class TLSTransport(TLSConnection):
             self.count_lost_write()
             return
         self.queue.push(data)
-        self.commit()
+        self.commit(len(data) > sendqueue.LARGE)
 
     def writelines(self, list_of_data):
         """Send several buffers, as `write` would; if one of them has a wrong type, none."""
@@ -102,11 +102,13 @@ class TLSTransport(TLSConnection):
         if self.closing and pieces:
             self.count_lost_write()
             return
+        large = False
         for piece in pieces:
             if piece:
                 self.queue.push(piece)
+                large |= len(piece) > sendqueue.LARGE
         if self.queue.size:
-            self.commit()
+            self.commit(large)
 
     def write_eof(self):
         """NotImplementedError: TLS as asyncio uses it cannot be half closed."""

@@ -60,7 +60,7 @@ cdef class TLSConnection(Source):
     @cython.locals(count=Py_ssize_t)
     cdef bint read_into(self) except -1
     cdef int end_of_stream(self) except -1
-    cdef int commit(self) except -1
+    cdef int commit(self, bint at_once) except -1
     cdef int ask_for_turn_end(self) except -1
     cdef int progress(self) except -1
     cdef int filled(self) except -1

@@ -1,8 +1,8 @@
 """How does TLS serve a protocol? `TLSConnection`: a protocol to the transport below, and all that happens by itself.
 
 What the transport below delivers is decrypted and delivered at once. What a turn writes is encrypted at its end, small
-pieces together in one record; more than `AT_ONCE` bytes, or more than the high-water mark, at once. While the transport
-below (ours, TLS or not, or anybody's) has no room nothing is encrypted, so that what waits is plaintext.
+pieces together in one record; a `LARGE` piece, or more than `AT_ONCE` bytes in all or than the high-water mark, at once.
+While the transport below (ours, TLS or not, or anybody's) has no room nothing is encrypted: what waits is plaintext.
 
 The end: what was written is sent, then close_notify, and the peer's is awaited; whatever else the peer still sends is
 dropped, and ends the waiting at once. A peer that just sends FIN has ended the stream as far as the protocol can tell;
@@ -322,10 +322,11 @@ class TLSConnection(Source):
 
     # Writing.
 
-    def commit(self):
+    def commit(self, at_once):
         """Something was queued: decide when it leaves."""
         if self.state == OPEN and not self.suspended and not self.stuck:
-            if self.queue.size <= AT_ONCE and self.queue.size <= self.flow.most and self.loop.turning:
+            much = at_once or self.queue.size > AT_ONCE or self.queue.size > self.flow.most
+            if not much and self.loop.turning:
                 self.ask_for_turn_end()
                 return 0
             self.pump()

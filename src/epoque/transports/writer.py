@@ -1,9 +1,9 @@
 """When does what a protocol writes leave? What the transports that write have in common.
 
-What a turn writes leaves at its end in one system call; more than `AT_ONCE` bytes, or more than the high-water mark,
-leave at once, and so does anything written outside a turn. Only when the kernel refuses more is the descriptor watched
-for writing. A write that was asked for by the protocol's own call (`flush_now`) calls it back on the spot only to pause
-it; everything else waits for the end of the turn.
+What a turn writes leaves at its end in one system call; a `LARGE` piece, or more than `AT_ONCE` bytes in all or than the
+high-water mark, leave at once, and so does anything written outside a turn. Only when the kernel refuses more is the
+descriptor watched for writing. A write that was asked for by the protocol's own call (`flush_now`) calls it back on the
+spot only to pause it; everything else waits for the end of the turn.
 """
 
 from asyncio import constants
