@@ -1,7 +1,7 @@
 """How does TLS serve a protocol? `TLSConnection`: a protocol to the transport below, and all that happens by itself.
 
 What the transport below delivers is decrypted and delivered at once. What a turn writes is encrypted at its end, small
-pieces together in one record; a `LARGE` piece, or more than `AT_ONCE` bytes in all or than the high-water mark, at once.
+pieces together in one record; a `LARGE` piece, or more in all than `AT_ONCE` bytes or the high-water mark, at once.
 While the transport below (ours, TLS or not, or anybody's) has no room nothing is encrypted: what waits is plaintext.
 
 The end: what was written is sent, then close_notify, and the peer's is awaited; whatever else the peer still sends is

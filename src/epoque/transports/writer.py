@@ -1,7 +1,7 @@
 """When does what a protocol writes leave? What the transports that write have in common.
 
-What a turn writes leaves at its end in one system call; a `LARGE` piece, or more than `AT_ONCE` bytes in all or than the
-high-water mark, leave at once, and so does anything written outside a turn. Only when the kernel refuses more is the
+What a turn writes leaves at its end in one system call; a `LARGE` piece, or more in all than `AT_ONCE` bytes or the
+high-water mark, leaves at once, and so does anything written outside a turn. Only when the kernel refuses more is the
 descriptor watched for writing. A write that was asked for by the protocol's own call (`flush_now`) calls it back on the
 spot only to pause it; everything else waits for the end of the turn.
 """
