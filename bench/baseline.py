@@ -6,11 +6,12 @@ both runs have it: that loop takes the place of a clock.
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 
 from bench.loops import LOOPS
 from bench.results import Document, Results
-from bench.stats import Ratio, draws, interval
+from bench.stats import Ratio, draws, interval, paired
 
 # With some hundred comparisons, one in twenty is no news; and a small shift is no reason to stop a release.
 CONFIDENCE = 0.99
@@ -63,13 +64,10 @@ def change(then: Results, now: Results, row: str, loop: str) -> Change | None:
     if not LOOPS[loop].own or row not in then.rows:
         return None
     for clock in CLOCKS:
-        figures = [(run.figures(row, loop), run.figures(row, clock)) for run in (then, now)]
-        ratios = [run.ratio(row, loop, clock) for run in (then, now)]
-        if ratios[0] and ratios[1] and ratios[0].value > 0:
-            drawn = [
-                draws(ours, theirs, sorted(ours.keys() & theirs.keys()), seed)
-                for seed, (ours, theirs) in enumerate(figures)
-            ]
-            found = interval(ratios[1].value / ratios[0].value, drawn[1] / drawn[0], CONFIDENCE)
+        before, after = (paired(run.figures(row, loop), run.figures(row, clock)) for run in (then, now))
+        if before and after and statistics.median(before) > 0:
+            found = interval(
+                statistics.median(after) / statistics.median(before), draws(after, 1) / draws(before, 0), CONFIDENCE
+            )
             return Change(now.python, row, loop, clock, found)
     return None

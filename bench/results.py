@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.loops import LOOPS
 from bench.rows.row import Row
-from bench.stats import Ratio, ratio
+from bench.stats import Ratio, paired, ratio
 
 FORMAT = 1
 
@@ -68,12 +68,12 @@ class Results:
         return ratio(self.figures(row, loop), self.figures(row, against))
 
     def best_peer(self, row: str) -> str | None:
-        """The loop with the lowest median that is not ours."""
-        medians = {
-            name: value
-            for name in self.present()
-            if not LOOPS[name].own and (value := self.median(row, name)) is not None
-        }
+        """The loop that is not ours and has the lowest figures, each compared to the others' in its round."""
+        peers = {name: self.figures(row, name) for name in self.present() if not LOOPS[name].own}
+        rounds = {i for figures in peers.values() for i in figures}
+        usual = {i: statistics.median(figures[i] for figures in peers.values() if i in figures) for i in rounds}
+        compared = {name: paired(figures, usual) for name, figures in peers.items()}
+        medians = {name: statistics.median(ratios) for name, ratios in compared.items() if ratios}
         return min(medians, key=lambda name: medians[name]) if medians else None
 
     def delay(self) -> float | None:

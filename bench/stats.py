@@ -1,4 +1,4 @@
-"""How sure is a ratio of two medians?"""
+"""How do two loops compare, and how sure is that?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ratio of medians with its bootstrap interval."""
+    """The median of the rounds' ratios with its bootstrap interval."""
 
     value: float
     low: float
@@ -25,28 +25,28 @@ class Ratio:
 
 
 def ratio(ours: dict[int, float], theirs: dict[int, float]) -> Ratio | None:
-    """Ratio of the medians over the rounds both have; None if they share none, or there is nothing to divide by.
+    """The median of the ratios of the rounds that both have; None if there is none, or nothing to divide by.
 
-    Whole rounds are drawn (the pair stays together), so a slow minute of the machine, which hits both loops of a
-    round, widens the interval less than drawing each loop by itself would. The generator is seeded: the same samples
-    give the same interval.
+    A machine may have two speeds, one for some minutes and then the other. The two samples of a round stand near each
+    other in time; the medians of two loops may come of different speeds, and their ratio then says nothing.
     """
-    rounds = sorted(ours.keys() & theirs.keys())
-    if not rounds or statistics.median(theirs[i] for i in rounds) <= 0:
+    ratios = paired(ours, theirs)
+    if not ratios:
         return None
-    drawn = draws(ours, theirs, rounds)
-    value = statistics.median(ours[i] for i in rounds) / statistics.median(theirs[i] for i in rounds)
-    return interval(value, drawn, CONFIDENCE)
+    return interval(statistics.median(ratios), draws(ratios), CONFIDENCE)
 
 
-def draws(ours: dict[int, float], theirs: dict[int, float], rounds: Sequence[int], seed: int = 0) -> numpy.ndarray:
-    """The ratio in each of DRAWS resamplings of the rounds."""
+def paired(ours: dict[int, float], theirs: dict[int, float]) -> list[float]:
+    """The ratio in each round."""
+    return [ours[i] / theirs[i] for i in sorted(ours.keys() & theirs.keys()) if theirs[i] > 0]
+
+
+def draws(ratios: Sequence[float], seed: int = 0) -> numpy.ndarray:
+    """The median in each of DRAWS resamplings of the rounds. Seeded: the same samples give the same interval."""
     import numpy
 
-    chosen = numpy.random.default_rng(seed).integers(len(rounds), size=(DRAWS, len(rounds)))
-    above, below = (numpy.array([figures[i] for i in rounds])[chosen] for figures in (ours, theirs))
-    with numpy.errstate(divide="ignore"):
-        found: numpy.ndarray = numpy.median(above, axis=1) / numpy.median(below, axis=1)
+    chosen = numpy.random.default_rng(seed).integers(len(ratios), size=(DRAWS, len(ratios)))
+    found: numpy.ndarray = numpy.median(numpy.array(ratios)[chosen], axis=1)
     return found
 
 

@@ -123,6 +123,15 @@ class TestComparing:
         assert found is not None
         assert (found.value, found.low, found.high) == pytest.approx((0.4, 0.4, 0.4), abs=0.01)
 
+    def test_a_machine_of_two_speeds_is_no_difference_between_loops(self):
+        found = results(uvloop=500.0, epoque=500.0)
+        for round_, speeds in enumerate([(1, 1), (1, 1), (1, 3), (3, 3), (3, 3)]):
+            for loop, speed in zip(("uvloop", "epoque"), speeds, strict=True):
+                found.add("micro/chain", loop, round_, {"value": 500.0 * speed})
+        ratio = found.ratio("micro/chain", "epoque", "uvloop")
+        assert ratio is not None
+        assert ratio.value == 1.0
+
     def test_there_is_no_ratio_to_what_was_not_measured_or_is_zero(self):
         found = results(uvloop=0.0, epoque=200.0)
         assert found.ratio("micro/chain", "epoque", "uvloop") is None
