@@ -8,7 +8,7 @@ in a sub-interpreter always, for what Cython compiles serves one interpreter of 
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import sys
 from importlib.machinery import SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, ModuleSpec, SourceFileLoader
@@ -57,7 +57,9 @@ if os.environ.get("EPOQUE_PURE", "0") not in ("", "0") or _sub_interpreter:
 def __getattr__(name: str) -> object:
     value: object
     if name == "compiled":
-        spec = importlib.util.find_spec("epoque.core.reactor")
+        from importlib.util import find_spec  # asyncio does without it
+
+        spec = find_spec("epoque.core.reactor")
         value = spec is not None and isinstance(spec.loader, ExtensionFileLoader)
     elif name in __all__:
         value = getattr(importlib.import_module("epoque.policy"), name)

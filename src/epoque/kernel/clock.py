@@ -28,14 +28,12 @@ def from_seconds(when):
 
     ValueError for NaN, which is neither before nor after anything.
     """
-    if when != when:
-        raise ValueError("the time of a timer cannot be NaN")
     if type(when) is not float:
         when = ldexp(when, 0)  # whatever has __float__, but no text
-    if when >= LAST:
-        return NEVER
-    if when <= -LAST:
-        return -NEVER
+    if not -LAST < when < LAST:
+        if when != when:
+            raise ValueError("the time of a timer cannot be NaN")
+        return NEVER if when > 0 else -NEVER
     ns = int(when * 1e9)
     while ns / 1e9 < when:  # the product was rounded down
         ns += 1

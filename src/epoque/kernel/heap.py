@@ -1,7 +1,7 @@
 """What comes first? A priority queue from which anything can be taken out wherever it stands. Interpreted twin.
 
 The standard library's heap of lists, which it compares without running Python code. What is taken out leaves an empty
-entry behind, until that comes first or until more than half of all are empty.
+entry behind, unless it is the last of the list, until that comes first or until more than half of all are empty.
 """
 
 from heapq import heapify, heappop, heappush
@@ -31,6 +31,9 @@ class Heap:
     def remove(self, ticket):
         """Take an item out that is there."""
         ticket[2] = None
+        if self._entries[-1] is ticket:  # a timeout that did not come to pass: nothing stands behind it
+            self._entries.pop()
+            return
         self._empty += 1
         if self._empty > SWEPT and 2 * self._empty > len(self._entries):
             self._entries = [entry for entry in self._entries if entry[2] is not None]
