@@ -117,21 +117,24 @@ static int set_epoll(int kq, struct watched *file, int fd) {
 
 /* epoll goes on to report a descriptor that was closed while a duplicate lives, and nobody can name it any more. */
 static void exorcise(int kq, struct queue *queue) {
-    struct epoll_event event = {0, {.fd = -1}};
-    int fd, fresh = epoll_create1(EPOLL_CLOEXEC);
-    if (fresh < 0) return;
-    epoll_ctl(fresh, EPOLL_CTL_ADD, always_readable, &event);
-    dup3(fresh, kq, O_CLOEXEC);
-    close(fresh);
-    for (fd = 0; fd < MOST; fd++) {
+    struct epoll_event event = {0, {.fd = -1}}, none = {EPOLLET, {.fd = -1}};
+    int fd, fresh;
+    for (fd = 0; fd < MOST; fd++) { /* before there is a descriptor that may get the number of a closed one */
         struct watched *file = &queue->files[fd];
         if (!file->knotes[0].flags && !file->knotes[1].flags) continue;
-        if (is_same(file, fd)) {
-            set_epoll(kq, file, fd);
-        } else {
-            queue->mixed -= is_mixed(file);
-            memset(file, 0, sizeof *file);
-        }
+        if (is_same(file, fd) && epoll_ctl(kq, EPOLL_CTL_MOD, fd, &none) == 0) continue;
+        queue->mixed -= is_mixed(file);
+        memset(file, 0, sizeof *file);
+    }
+    fresh = epoll_create1(EPOLL_CLOEXEC);
+    if (fresh >= 0) {
+        epoll_ctl(fresh, EPOLL_CTL_ADD, always_readable, &event);
+        dup3(fresh, kq, O_CLOEXEC);
+        close(fresh);
+    }
+    for (fd = 0; fd < MOST; fd++) {
+        struct watched *file = &queue->files[fd];
+        if (file->knotes[0].flags || file->knotes[1].flags) set_epoll(kq, file, fd);
     }
 }
 

@@ -337,13 +337,14 @@ class kqueue:
 
     def _exorcise(self, number: int) -> None:
         """Rule 4: epoll goes on to report what has a duplicate, and nobody can name it any more."""
+        for knote in [knote for knote in self._knotes.values() if knote.filter == number]:
+            if not self._lives(knote, thoroughly=True):  # now: the new epoll may get the number of a closed one
+                self._forget(knote)
         old, self._epolls[number] = self._epolls[number], select.epoll()
         old.close()
         self._all.register(self._epolls[number].fileno(), select.EPOLLIN)
         for knote in [knote for knote in self._knotes.values() if knote.filter == number]:
-            if not self._lives(knote):
-                self._forget(knote)
-            elif knote.enabled and (knote.ident, number) not in self._files:
+            if knote.enabled and (knote.ident, number) not in self._files:
                 self._epolls[number].register(knote.ident, _events(knote))
 
     def _files_ready(self) -> list[tuple[Knote, kevent]]:

@@ -134,6 +134,22 @@ def test_rule_4_a_closed_descriptor_is_forgotten_though_a_duplicate_lives(queue,
             os.close(fd)
 
 
+def test_rule_4_a_closed_descriptor_is_forgotten_though_its_number_is_taken_by_a_file_of_the_same_inode(queue, pair):
+    left, right = pair
+    other, far = socket.socketpair()
+    fd = os.eventfd(0)  # all eventfds, epolls and pidfds are one inode
+    change(queue, (left,), (fd,))
+    with other, far, socket.socket(fileno=os.dup(left.fileno())):
+        os.close(fd)
+        os.dup2(other.fileno(), left.fileno())
+        change(queue, (left,))  # makes a new epoll, which gets the number
+        assert refusal(queue, fd, FILTER_READ, EV_DELETE) in (errno.EBADF, errno.ENOENT)
+        right.send(b"x")
+        assert fetch(queue) == []
+        far.send(b"x")
+        assert [event.ident for event in fetch(queue, 5)] == [left.fileno()]
+
+
 def test_rule_5_level_clear_oneshot_and_dispatch(queue, pair):
     left, right = pair
     right.send(b"x")
