@@ -19,7 +19,7 @@ cdef Py_ssize_t RECEIVE_SIZE
 cdef class Reactor(Scheduler):
     cdef Selector selector
     cdef Signals signals
-    cdef list ending  # sources to call at the end of this turn
+    cdef fifo.Fifo ending  # sources to call at the end of this turn
     cdef sockets.Receiver receiver
     cdef datagrams.Receiver datagram_receiver
     cdef bint stopping  # stop() was called in this run
@@ -41,9 +41,9 @@ cdef class Reactor(Scheduler):
     cdef int look_around(self) except -1
     @cython.locals(held=bint, deadline="long long")
     cdef int sleep(self) except -1
-    @cython.locals(source=Source, position=Py_ssize_t)
-    cdef int end_turn(self) except -1
     @cython.locals(source=Source)
+    cdef int end_turn(self) except -1
+    @cython.locals(source=Source, told=Py_ssize_t, sources=list)
     cpdef int _about_to_fork(self) except -1
     cdef int after_fork(self) except -1
     @cython.locals(watcher=Watcher)

@@ -48,7 +48,7 @@ class Reactor(Scheduler):
 
     def __init__(self):
         Scheduler.__init__(self)
-        self.ending = []
+        self.ending = fifo.Fifo()
         self.selector = choice.new_selector()
         self.selector.add(self.queue.wakeup)
         self.signals = Signals(self, self.selector, self.queue)
@@ -171,7 +171,7 @@ class Reactor(Scheduler):
         if fresh > 0:
             self.queue.put_back(waiting)
             self.queue.run(watcher, fresh)
-        if self.ending:
+        if fifo.size(self.ending):
             self.end_turn()
 
     def turn(self):
@@ -184,7 +184,7 @@ class Reactor(Scheduler):
             self.selector.wait(POLL)
             self.look_around()
         self.queue.run(self if self.debug else None, fifo.size(self.queue.handles))
-        if self.ending:
+        if fifo.size(self.ending):
             self.end_turn()
 
     def look_at_descriptors(self):
@@ -209,7 +209,7 @@ class Reactor(Scheduler):
             self.queue.idle = True
             self.turning = False  # what another thread writes now must not wait until something ends the sleep
             interp.check_signals()
-            if self.stopping or self.ending or fifo.size(self.queue.handles):
+            if self.stopping or fifo.size(self.ending) or fifo.size(self.queue.handles):
                 self.selector.wait(POLL)
             else:
                 deadline = self.timers.earliest()
@@ -236,13 +236,9 @@ class Reactor(Scheduler):
 
     def end_turn(self):
         """Call the sources that asked for it: transports send what they were given in this turn."""
-        position = 0
-        try:
-            for source in self.ending:  # it grows meanwhile
-                position += 1
-                source.on_turn_end()
-        finally:
-            del self.ending[:position]
+        while fifo.size(self.ending):  # it grows meanwhile
+            source = self.ending.popleft()
+            source.on_turn_end()
 
     def after_fork(self):
         """This process is a child: nothing that the parent's loop uses may be touched from here on."""
@@ -254,8 +250,12 @@ class Reactor(Scheduler):
 
     def _about_to_fork(self):
         if self.turning and self.thread == interp.thread_ident():
-            for source in self.ending:  # TLS adds the transport below itself
-                source.before_fork()
+            told = 0
+            while told < fifo.size(self.ending):  # TLS adds the transport below itself
+                sources = fifo.items(self.ending)[told:]
+                told += len(sources)
+                for source in sources:
+                    source.before_fork()
 
     def _forked(self):
         self.forked = True
@@ -445,7 +445,7 @@ class Reactor(Scheduler):
         if self.signals is None:  # never initialised
             self.check_closed()
         try:
-            if self.ending:
+            if fifo.size(self.ending):
                 self.end_turn()
         finally:
             self.leave()

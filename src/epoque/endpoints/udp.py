@@ -71,7 +71,7 @@ async def create_datagram_endpoint(
     try:
         protocol = protocol_factory()
         waiter = loop.create_future()
-        transport: Any = opened(loop, sock, protocol, remote, waiter)
+        transport: Any = opened(loop, sock, protocol, remote, waiter, not owned)
     except BaseException:
         if owned:
             sock.close()

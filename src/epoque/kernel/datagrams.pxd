@@ -42,8 +42,8 @@ cdef class Receiver:
     cdef char *_known_names  # as the kernel gave them,
     cdef socklen_t _known_lengths[64]  # and their lengths
 
-    cdef list recv(self, object sock, int family)
+    cdef list recv(self, object sock, int fd, int family, Py_ssize_t most)
 
 
-cdef Py_ssize_t send(object sock, int family, list pairs, Py_ssize_t most, bint connected) except -2
+cdef Py_ssize_t send(object sock, int fd, int family, list pairs, Py_ssize_t most, bint connected) except -2
 cdef bint is_name(int family, object address) except -1

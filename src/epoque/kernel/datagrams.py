@@ -14,18 +14,19 @@ class Receiver:
 
     __slots__ = ()
 
-    def recv(self, sock, family):
-        """What waits, at most `DATAGRAMS`: pairs (data, address), empty when it would block; errors as OSError.
+    def recv(self, sock, fd, family, most):
+        """What waits, at most `most`: pairs (data, address), empty when it would block; errors as OSError.
 
-        A datagram that was too large, and cut off, is such an error: EMSGSIZE.
+        The socket's descriptor is `fd`, the most that can be asked for `DATAGRAMS`. A datagram that was too large, and
+        cut off, is such an error: EMSGSIZE.
         """
         found = []
         try:
             if family in (socket.AF_INET, socket.AF_INET6):
-                while len(found) < DATAGRAMS:
+                while len(found) < most:
                     found.append(sock.recvfrom(DATAGRAM_SIZE))
             else:
-                while len(found) < DATAGRAMS * DATAGRAM_SIZE // LARGEST_DATAGRAM:
+                while len(found) < min(most, DATAGRAMS * DATAGRAM_SIZE // LARGEST_DATAGRAM):
                     data, _, flags, address = sock.recvmsg(LARGEST_DATAGRAM)
                     found.append(_error(errno.EMSGSIZE) if flags & socket.MSG_TRUNC else (data, address))
         except (BlockingIOError, InterruptedError):
@@ -35,7 +36,7 @@ class Receiver:
         return found
 
 
-def send(sock, family, pairs, most, connected):
+def send(sock, fd, family, pairs, most, connected):
     """Send the first of the pairs (data, address); return how many are gone, or -1 if it would block.
 
     A connected socket sends to its peer, whatever the addresses. What is raised is about the first pair.

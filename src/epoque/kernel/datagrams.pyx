@@ -48,8 +48,11 @@ cdef extern from *:
 
     /* How many were received, and what went wrong behind them, which is told only once. */
     static int epoque_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int *failure) {
-    #ifdef EPOQUE_ONE_BY_ONE
         unsigned int index;
+    #ifndef EPOQUE_ONE_BY_ONE
+        *failure = 0;
+        if (count > 1) return recvmmsg(fd, messages, count, MSG_DONTWAIT, NULL);
+    #endif
         for (index = 0; index < count; index++) {
             ssize_t size = recvmsg(fd, &messages[index].msg_hdr, MSG_DONTWAIT);
             if (size < 0) break;
@@ -57,10 +60,6 @@ cdef extern from *:
         }
         *failure = index == count || index == 0 || errno == EAGAIN || errno == EINTR ? 0 : errno;
         return index || !count ? (int)index : -1;
-    #else
-        *failure = 0;
-        return recvmmsg(fd, messages, count, MSG_DONTWAIT, NULL);
-    #endif
     }
 
     static int epoque_sendmmsg(int fd, struct mmsghdr *messages, unsigned int count) {
@@ -165,14 +164,15 @@ cdef class Receiver:
         free(self._names)
         free(self._known_names)
 
-    cdef list recv(self, object sock, int family):
-        """What waits, at most `DATAGRAMS`: pairs (data, address), empty when it would block; errors as OSError.
+    cdef list recv(self, object sock, int fd, int family, Py_ssize_t most):
+        """What waits, at most `most`: pairs (data, address), empty when it would block; errors as OSError.
 
-        A datagram that was too large, and cut off, is such an error: EMSGSIZE.
+        The socket's descriptor is `fd`, the most that can be asked for `DATAGRAMS`. A datagram that was too large, and
+        cut off, is such an error: EMSGSIZE.
         """
         cdef Py_ssize_t slot
         cdef list found
-        cdef int fd, count, failure
+        cdef int count, failure
         if family == AF_INET or family == AF_INET6:
             slot = DATAGRAM_SIZE
         elif family == AF_UNIX:
@@ -181,9 +181,9 @@ cdef class Receiver:
             return _recv_other(sock)
         if self._slot != slot:
             _lay_out(self, slot)
-        fd = sock.fileno()
+        most = min(most, DATAGRAMS * DATAGRAM_SIZE // slot)
         while True:
-            count = epoque_recvmmsg(fd, self._messages, DATAGRAMS * DATAGRAM_SIZE // slot, &failure)
+            count = epoque_recvmmsg(fd, self._messages, <unsigned int>most, &failure)
             if count >= 0:
                 found = _collect(self, count)
                 if failure:
@@ -261,7 +261,7 @@ def _recv_other(sock):
     return [_error(EMSGSIZE)] if flags & socket.MSG_TRUNC else [(data, address)]
 
 
-cdef Py_ssize_t send(object sock, int family, list pairs, Py_ssize_t most, bint connected) except -2:
+cdef Py_ssize_t send(object sock, int fd, int family, list pairs, Py_ssize_t most, bint connected) except -2:
     """Send the first `most`, or fewer, of the pairs (data, address); return how many are gone, or -1 if it would block.
 
     Data are `bytes` or a contiguous `memoryview` of the caller's own; a connected socket sends to its peer, whatever
@@ -273,7 +273,7 @@ cdef Py_ssize_t send(object sock, int family, list pairs, Py_ssize_t most, bint 
     cdef socklen_t length
     cdef Py_buffer *view
     cdef Py_ssize_t index = 0
-    cdef int fd, count
+    cdef int count
     cdef tuple pair
     most = min(most, len(pairs), DATAGRAMS)
     while index < most:
@@ -300,7 +300,6 @@ cdef Py_ssize_t send(object sock, int family, list pairs, Py_ssize_t most, bint 
         index += 1
     if index == 0:
         return _send_other(sock, pairs[0]) if most > 0 else 0
-    fd = sock.fileno()
     while True:
         count = epoque_sendmmsg(fd, messages, index)
         if count >= 0:

@@ -8,6 +8,7 @@ from threading import get_ident
 __all__ = [
     "call",
     "call_method",
+    "call_method_2",
     "check_signals",
     "copy",
     "copy_context",
@@ -35,6 +36,14 @@ def call_method(context, target, name, argument):
         return context.run(getattr(target, name), argument)
     finally:
         del context, target, argument
+
+
+def call_method_2(context, target, name, first, second):
+    """Run ``target.name(first, second)`` in `context` and return its result."""
+    try:
+        return context.run(getattr(target, name), first, second)
+    finally:
+        del context, target, first, second
 
 
 def copy(context):

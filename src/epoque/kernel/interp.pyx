@@ -23,10 +23,20 @@ cdef extern from *:
         if (PyContext_Exit(context) < 0) { Py_XDECREF(result); return NULL; }
         return result;
     }
+
+    static PyObject *epoque_call_method_2(PyObject *context, PyObject *target, PyObject *name, PyObject *first,
+                                          PyObject *second) {
+        PyObject *args[] = {target, first, second}, *result;
+        if (PyContext_Enter(context) < 0) return NULL;
+        result = PyObject_VectorcallMethod(name, args, 3, NULL);
+        if (PyContext_Exit(context) < 0) { Py_XDECREF(result); return NULL; }
+        return result;
+    }
     """
     object epoque_call(object context, object callback, object args)
     object PyContext_Copy(object context)
     object epoque_call_method(object context, object target, object name, object argument)
+    object epoque_call_method_2(object context, object target, object name, object first, object second)
     object PyContext_CopyCurrent()
     unsigned long PyThread_get_thread_ident() noexcept
 
@@ -47,6 +57,10 @@ cdef object call(object context, object callback, tuple args):
 
 cdef object call_method(object context, object target, str name, object argument):
     return epoque_call_method(context, target, name, argument)
+
+
+cdef object call_method_2(object context, object target, str name, object first, object second):
+    return epoque_call_method_2(context, target, name, first, second)
 
 
 cdef int check_signals() except -1:

@@ -10,6 +10,7 @@ cdef int HANGUP
 cdef int READ
 cdef int WRITE
 cdef Py_ssize_t DATAGRAMS
+cdef unsigned int PROBE
 cdef int ERROR_QUEUE
 cdef bint SENDS_EMPTY
 cdef double FIRST_PAUSE
@@ -25,8 +26,11 @@ cdef class DatagramTransport(WritingTransport):
     cdef bint ended  # nothing more can arrive: SHUT_RD, or the end of a SOCK_SEQPACKET connection
     cdef bint flushing  # inside flush
     cdef bint on_the_spot  # inside a call of the protocol's
-    cdef list arrived  # received together, (data, address) or OSError
+    cdef list arrived  # received together, (data, address) or OSError; None if nothing is
+    cdef Py_ssize_t count  # how many that are
     cdef Py_ssize_t delivered  # how many of them the protocol has
+    cdef unsigned int alone  # receives in a row that brought one
+    cdef unsigned long long sent  # loop.looked of the turn in which the last datagram left at once
     cdef object retry  # TimerHandle while another socket's queue is full
     cdef double pause  # seconds to the next retry
 
@@ -36,6 +40,7 @@ cdef class DatagramTransport(WritingTransport):
     cdef int end_of_input(self) except -1
     cdef int deliver(self) except -1
     cdef int hand_over(self) except -1
+    cdef int give(self, tuple datagram) except -1
     cdef int tell(self, str name, tuple arguments) except -1
     @cython.locals(on_the_spot=bint)
     cdef int say_last(self, object data, object addr) except -1
@@ -48,4 +53,4 @@ cdef class DatagramTransport(WritingTransport):
 
 
 @cython.locals(transport=DatagramTransport)
-cpdef DatagramTransport opened(Reactor loop, object sock, object protocol, object remote, object waiter)
+cpdef DatagramTransport opened(Reactor loop, object sock, object protocol, object remote, object waiter, bint lent)

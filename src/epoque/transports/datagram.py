@@ -1,9 +1,11 @@
 """How does a datagram socket serve a protocol? `DatagramTransport`, over UDP, Unix and any other such sockets.
 
 Reading: what waits is received in one system call, `DATAGRAMS` at most before the other descriptors have their turn,
-and handed over one by one. What the protocol leaves by pausing in the middle is kept for it.
+and handed over one by one. What the protocol leaves by pausing in the middle is kept for it. Where datagrams come one
+at a time, only one is asked for, most times: to ask for more would have the kernel look again.
 
-Writing: see `writer`; `DATAGRAMS` of them leave at once, too. An error belongs to one datagram: the protocol hears of
+Writing: the first datagram of a turn leaves at once, as an answer is often the only one; for those that follow see
+`writer`, and `DATAGRAMS` of them leave at once, too. An error belongs to one datagram: the protocol hears of
 it, the rest is sent. Host names are looked up on the resolver's threads; the order is kept.
 
 Whatever the protocol raises is reported; the endpoint stays, as asyncio's does.
@@ -26,6 +28,8 @@ __all__ = ["DatagramTransport", "opened"]
 ERROR_QUEUE = getattr(socket, "MSG_ERRQUEUE", 0)  # Linux
 SENDS_EMPTY = sys.version_info >= (3, 13)  # before, asyncio drops empty datagrams
 
+PROBE = 8  # receives; where datagrams come one at a time, this often it is looked whether they still do
+
 # Seconds between attempts to enter the full queue of another Unix socket: epoll(7) tells about the room of a connected
 # peer only, and calls the socket writable all the while.
 FIRST_PAUSE = 0.001
@@ -40,8 +44,10 @@ class DatagramTransport(WritingTransport):
     """An endpoint. asyncio's `DatagramTransport` interface, and pausing."""
 
     __slots__ = (
+        "alone",
         "arrived",
         "connected",
+        "count",
         "delivered",
         "ended",
         "flushing",
@@ -51,6 +57,7 @@ class DatagramTransport(WritingTransport):
         "receiver",
         "remote",
         "retry",
+        "sent",
     )
 
     max_size = 256 * 1024  # bytes of a datagram that can be received
@@ -64,8 +71,11 @@ class DatagramTransport(WritingTransport):
         self.ended = False
         self.flushing = False
         self.on_the_spot = False
-        self.arrived = []
+        self.arrived = None
+        self.count = 0
         self.delivered = 0
+        self.alone = 0
+        self.sent = 0
         self.retry = None
         self.pause = FIRST_PAUSE
         self.take_over(sock.fileno())
@@ -85,7 +95,7 @@ class DatagramTransport(WritingTransport):
     # Reading.
 
     def read_on(self):
-        if self.delivered < len(self.arrived):
+        if self.delivered < self.count:
             self.loop.schedule(self._deliver, (), self.loop.context)
         WritingTransport.read_on(self)
 
@@ -100,7 +110,7 @@ class DatagramTransport(WritingTransport):
 
     def on_ready(self, mask):
         if mask & READ and self.interest & READ:
-            if self.delivered == len(self.arrived):
+            if self.delivered == self.count:
                 self.collect(mask)
             self.deliver()
         if mask & WRITE and self.interest & WRITE:
@@ -109,18 +119,22 @@ class DatagramTransport(WritingTransport):
 
     def collect(self, mask):
         try:
-            self.arrived = self.receiver.recv(self.sock, self.family)
-            self.delivered = 0
+            self.arrived = self.receiver.recv(
+                self.sock, self.number(), self.family, 1 if self.alone % PROBE else DATAGRAMS
+            )
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as exc:
             self.failed(exc, "Fatal read error on datagram transport")
             return 0
+        self.count = len(self.arrived)
+        self.delivered = 0
+        self.alone = self.alone + 1 if self.count == 1 else 0
         if mask & HANGUP:
-            if not self.arrived:
+            if not self.count:
                 if ERROR_QUEUE:
                     self.drop_queued_errors()
-            elif self.arrived[len(self.arrived) - 1] == (b"", None):
+            elif self.arrived[self.count - 1] == (b"", None):
                 self.end_of_input()
 
     def drop_queued_errors(self):
@@ -139,8 +153,9 @@ class DatagramTransport(WritingTransport):
         self.ended = True
         self.interest &= ~READ
         self.loop.selector.update(self)
-        while len(self.arrived) > 1 and self.arrived[len(self.arrived) - 2] == (b"", None):
+        while self.count > 1 and self.arrived[self.count - 2] == (b"", None):
             self.arrived.pop()
+            self.count -= 1
 
     def deliver(self):
         try:
@@ -153,18 +168,27 @@ class DatagramTransport(WritingTransport):
         self.deliver()
 
     def hand_over(self):
-        while self.delivered < len(self.arrived) and not self.paused and not self.closing:
+        while self.delivered < self.count and not self.paused and not self.closing:
             item = self.arrived[self.delivered]
             self.delivered += 1
             if isinstance(item, tuple):
-                self.tell("datagram_received", item)
+                self.give(item)
             else:
                 self.tell("error_received", (item,))
-        if self.delivered == len(self.arrived):
+        if self.delivered == self.count:
             self.drop_input()  # the datagrams need not live until the next ones come
 
+    def give(self, datagram):
+        try:
+            interp.call_method_2(self.context, self.protocol, "datagram_received", datagram[0], datagram[1])
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as exc:
+            flow.report(exc, "datagram_received", self, self.protocol, self.loop)
+
     def drop_input(self):
-        self.arrived = []
+        self.arrived = None
+        self.count = 0
         self.delivered = 0
 
     def tell(self, name, arguments):
@@ -196,7 +220,7 @@ class DatagramTransport(WritingTransport):
         raise NotImplementedError
 
     def get_write_buffer_size(self):
-        """Bytes that the kernel has not taken yet, those sent in this turn among them; from 3.13 on, 8 per header."""
+        """Bytes that the kernel has not taken yet, most of those sent in this turn among them; 8 per header from 3.13 on."""
         return self.unsent()
 
     def sendto(self, data, addr=None):
@@ -221,7 +245,11 @@ class DatagramTransport(WritingTransport):
         if not self.connected and datagrams.is_name(self.family, addr):
             addr = self.look_up(addr)
         self.queue.push(data, addr)
-        self.commit(len(self.queue.pairs) >= DATAGRAMS)
+        if self.sent != self.loop.looked:
+            self.sent = self.loop.looked
+            self.commit(True)
+        else:
+            self.commit(len(self.queue.pairs) >= DATAGRAMS)
 
     def say_last(self, data, addr):
         """Like asyncio's, an endpoint without a remote address sends until connection_lost, what there is room for."""
@@ -230,7 +258,7 @@ class DatagramTransport(WritingTransport):
             return 0
         on_the_spot, self.on_the_spot = self.on_the_spot, True
         try:
-            datagrams.send(self.sock, self.family, [(data, addr)], 1, self.connected)
+            datagrams.send(self.sock, self.number(), self.family, [(data, addr)], 1, self.connected)
         except OSError as exc:
             self.tell("error_received", (exc,))
         finally:
@@ -301,7 +329,9 @@ class DatagramTransport(WritingTransport):
             if ready == 0:
                 return False
             try:
-                sent = datagrams.send(self.sock, self.family, self.queue.pairs, min(ready, left), self.connected)
+                sent = datagrams.send(
+                    self.sock, self.number(), self.family, self.queue.pairs, min(ready, left), self.connected
+                )
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as exc:
@@ -374,8 +404,8 @@ class DatagramTransport(WritingTransport):
             self.retry = None
 
 
-def opened(loop, sock, protocol, remote, waiter):
-    """A transport over a non-blocking datagram `socket.socket`, which it takes over.
+def opened(loop, sock, protocol, remote, waiter, lent):
+    """A transport over a non-blocking datagram `socket.socket`, which it takes over; `lent` if others still have it.
 
     The protocol hears of it from the ready queue; then `waiter` gets its result, then reading starts. If this raises,
     the socket is still the caller's.
@@ -384,6 +414,7 @@ def opened(loop, sock, protocol, remote, waiter):
     transport.family = sock.family
     transport.proto = sock.proto
     transport.sock = sock
+    transport.lent = sock if lent else None
     transport.sockname = base.local_name(sock)
     transport.peername = base.peer_name(sock)
     transport.connected = transport.peername is not None

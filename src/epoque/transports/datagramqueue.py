@@ -56,8 +56,11 @@ class DatagramQueue:
     def drop(self, count):
         """The first `count` datagrams are gone."""
         if count == len(self.pairs):
-            self.pairs.clear()
             self.size = 0
+            if count == 1:
+                self.pairs.pop()
+            else:
+                self.pairs.clear()
             return 0
         for index in range(count):
             self.size -= len(self.pairs[index][0]) + HEADER
