@@ -12,6 +12,7 @@ from epoque.selector.source cimport Source
 
 cdef int READ
 cdef int WRITE
+cdef long long NEVER
 cdef long long POLL
 cdef Py_ssize_t RECEIVE_SIZE
 
@@ -43,7 +44,7 @@ cdef class Reactor(Scheduler):
     cdef int sleep(self) except -1
     @cython.locals(source=Source)
     cdef int end_turn(self) except -1
-    @cython.locals(source=Source, told=Py_ssize_t, sources=list)
+    @cython.locals(source=Source, told=Py_ssize_t)
     cpdef int _about_to_fork(self) except -1
     cdef int after_fork(self) except -1
     @cython.locals(watcher=Watcher)

@@ -19,7 +19,7 @@ from epoque.core.scheduler import Scheduler
 from epoque.core.signals import Signals, check_handler, check_signal
 from epoque.core.watch import Watcher
 from epoque.kernel import clock, datagrams, fifo, heap, interp, sockets
-from epoque.kernel.masks import POLL, READ, WRITE
+from epoque.kernel.masks import NEVER, POLL, READ, WRITE
 from epoque.selector import choice
 
 __all__ = ["Reactor"]
@@ -213,8 +213,9 @@ class Reactor(Scheduler):
                 self.selector.wait(POLL)
             else:
                 deadline = self.timers.earliest()
-                # One that has passed needs no alarm.
-                self.selector.wait(POLL if deadline <= clock.monotonic_ns() else deadline)
+                if deadline != NEVER and deadline <= clock.monotonic_ns():
+                    deadline = POLL  # one that has passed needs no alarm
+                self.selector.wait(deadline)
         finally:
             self.queue.idle = False
             self.turning = turning
@@ -252,10 +253,9 @@ class Reactor(Scheduler):
         if self.turning and self.thread == interp.thread_ident():
             told = 0
             while told < fifo.size(self.ending):  # TLS adds the transport below itself
-                sources = fifo.items(self.ending)[told:]
-                told += len(sources)
-                for source in sources:
-                    source.before_fork()
+                source = fifo.items(self.ending)[told]
+                told += 1
+                source.before_fork()
 
     def _forked(self):
         self.forked = True

@@ -53,6 +53,17 @@ cdef extern from *:
         *failure = 0;
         if (count > 1) return recvmmsg(fd, messages, count, MSG_DONTWAIT, NULL);
     #endif
+    #if defined(__linux__) && !defined(EPOQUE_ONE_BY_ONE)
+        if (count == 1) { /* with less to copy; MSG_TRUNC asks for the true size, recv(2) */
+            struct msghdr *header = &messages->msg_hdr;
+            ssize_t size = recvfrom(fd, header->msg_iov->iov_base, header->msg_iov->iov_len, MSG_DONTWAIT | MSG_TRUNC,
+                                    header->msg_name, &header->msg_namelen);
+            if (size < 0) return -1;
+            messages->msg_len = (unsigned int)size;
+            header->msg_flags = (size_t)size > header->msg_iov->iov_len ? MSG_TRUNC : 0;
+            return 1;
+        }
+    #endif
         for (index = 0; index < count; index++) {
             ssize_t size = recvmsg(fd, &messages[index].msg_hdr, MSG_DONTWAIT);
             if (size < 0) break;

@@ -30,7 +30,6 @@ cdef class DatagramTransport(WritingTransport):
     cdef Py_ssize_t count  # how many that are
     cdef Py_ssize_t delivered  # how many of them the protocol has
     cdef unsigned int alone  # receives in a row that brought one
-    cdef unsigned long long sent  # loop.looked of the turn in which the last datagram left at once
     cdef object retry  # TimerHandle while another socket's queue is full
     cdef double pause  # seconds to the next retry
 

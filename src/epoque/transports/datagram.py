@@ -4,8 +4,7 @@ Reading: what waits is received in one system call, `DATAGRAMS` at most before t
 and handed over one by one. What the protocol leaves by pausing in the middle is kept for it. Where datagrams come one
 at a time, only one is asked for, most times: to ask for more would have the kernel look again.
 
-Writing: the first datagram of a turn leaves at once, as an answer is often the only one; for those that follow see
-`writer`, and `DATAGRAMS` of them leave at once, too. An error belongs to one datagram: the protocol hears of
+Writing: see `writer`; `DATAGRAMS` of them leave at once, too. An error belongs to one datagram: the protocol hears of
 it, the rest is sent. Host names are looked up on the resolver's threads; the order is kept.
 
 Whatever the protocol raises is reported; the endpoint stays, as asyncio's does.
@@ -57,7 +56,6 @@ class DatagramTransport(WritingTransport):
         "receiver",
         "remote",
         "retry",
-        "sent",
     )
 
     max_size = 256 * 1024  # bytes of a datagram that can be received
@@ -75,7 +73,6 @@ class DatagramTransport(WritingTransport):
         self.count = 0
         self.delivered = 0
         self.alone = 0
-        self.sent = 0
         self.retry = None
         self.pause = FIRST_PAUSE
         self.take_over(sock.fileno())
@@ -220,7 +217,7 @@ class DatagramTransport(WritingTransport):
         raise NotImplementedError
 
     def get_write_buffer_size(self):
-        """Bytes that the kernel has not taken yet, most of those sent in this turn among them; 8 per header from 3.13 on."""
+        """Bytes that the kernel has not taken yet, those sent in this turn among them; from 3.13 on, 8 per header."""
         return self.unsent()
 
     def sendto(self, data, addr=None):
@@ -245,11 +242,7 @@ class DatagramTransport(WritingTransport):
         if not self.connected and datagrams.is_name(self.family, addr):
             addr = self.look_up(addr)
         self.queue.push(data, addr)
-        if self.sent != self.loop.looked:
-            self.sent = self.loop.looked
-            self.commit(True)
-        else:
-            self.commit(len(self.queue.pairs) >= DATAGRAMS)
+        self.commit(len(self.queue.pairs) >= DATAGRAMS)
 
     def say_last(self, data, addr):
         """Like asyncio's, an endpoint without a remote address sends until connection_lost, what there is room for."""
