@@ -150,6 +150,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     LARGE = 16 * 1024  # bytes; what is larger costs more to copy than new memory does
+    LARGEST_BLOCK = 8 * 1024 * 1024  # bytes; never touched
     TRIED = 256 * 1024  # bytes that one try_recv() can bring without memory of its own
 
 _WOULD_BLOCK = (BlockingIOError, InterruptedError)
@@ -166,9 +167,9 @@ cdef class Receiver:
     def __cinit__(self, Py_ssize_t size):
         self._size = size
         self._filled = 0
-        # glibc returns freed memory to the kernel beyond a threshold, which follows the largest mapped block that was
-        # freed (mallopt(3), M_MMAP_THRESHOLD). Without one, each message of 64 KiB would fault its pages in anew.
-        PyMem_RawFree(PyMem_RawMalloc(2 * size))
+        # glibc returns freed memory to the kernel beyond a threshold, twice the largest mapped block that was freed
+        # (mallopt(3), M_MMAP_THRESHOLD). Below what the messages under way need, each faults its pages in anew.
+        PyMem_RawFree(PyMem_RawMalloc(LARGEST_BLOCK))
 
     cdef object recv(self, int fd):
         """Bytes, empty at the end of the stream, or None when it would block."""
