@@ -183,7 +183,8 @@ class Reactor(Scheduler):
         elif clock.ticks() - self.looked >= clock.QUIET:  # a counter that went back makes it a large number
             self.selector.wait(POLL)
             self.look_around()
-        self.queue.run(self if self.debug else None, fifo.size(self.queue.handles))
+        if fifo.size(self.queue.handles):
+            self.queue.run(self if self.debug else None, fifo.size(self.queue.handles))
         if fifo.size(self.ending):
             self.end_turn()
 
