@@ -202,8 +202,7 @@ class Reactor(Scheduler):
 
     def sleep(self):
         """Wait for the next event or deadline, with the signals that have handlers held back."""
-        held = False
-        turning = self.turning
+        held, turning = False, self.turning
         try:
             if self.signals.door is not None or not self.signals.settled:
                 held = self.signals.hold()
