@@ -5,6 +5,7 @@ EPOQUE_SELECTOR in the environment names one of them; that it must be there is c
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,11 @@ def selectors() -> list[str]:
 
 def new_selector() -> Selector:
     """A selector of the system's own kind, or of the kind that EPOQUE_SELECTOR names; RuntimeError without that."""
-    name = os.environ.get("EPOQUE_SELECTOR")
+    return _kind(os.environ.get("EPOQUE_SELECTOR"))()
+
+
+@functools.cache
+def _kind(name: str | None) -> type[Selector]:
     known = selectors()
     if not name:
         name = known[0]
@@ -32,7 +37,7 @@ def new_selector() -> Selector:
     if name == "epoll":
         from epoque.selector.epoll import EpollSelector
 
-        return EpollSelector()
+        return EpollSelector
     from epoque.selector.kqueue import KqueueSelector
 
-    return KqueueSelector()
+    return KqueueSelector
