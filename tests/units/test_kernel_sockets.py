@@ -11,7 +11,7 @@ import struct
 
 import pytest
 
-from epoque.kernel.masks import SEND_PIECES
+from epoque.kernel.masks import JOINED, SEND_PIECES, SMALL
 from tests.units.twins import FORMS, twin
 
 pytestmark = pytest.mark.epoque_only("looks at epoque's own kernel modules")
@@ -102,26 +102,35 @@ def test_send_says_how_much_the_kernel_took(sockets, ends):
 def test_send_many_sends_the_pieces_in_order_from_its_offset(sockets, ends):
     left, right = ends
     pieces = [b"abc", memoryview(b"defg"), b"hi"]
-    assert sockets.send_many(left.fileno(), pieces, 0) == 9
-    assert sockets.send_many(left.fileno(), pieces, 2) == 7
-    assert sockets.send_many(left.fileno(), pieces[1:], 3) == 3
+    assert sockets.send_many(left.fileno(), pieces, 0, 9) == 9
+    assert sockets.send_many(left.fileno(), pieces, 2, 7) == 7
+    assert sockets.send_many(left.fileno(), pieces[1:], 3, 3) == 3
     assert right.recv(50) == b"abcdefghi" + b"cdefghi" + b"ghi"
     assert pieces == [b"abc", b"defg", b"hi"]
     fill(left)
-    assert sockets.send_many(left.fileno(), pieces, 0) == -1
+    assert sockets.send_many(left.fileno(), pieces, 0, 9) == -1
 
 
 def test_send_many_takes_a_bounded_number_of_pieces(sockets, ends):
     left, right = ends
     pieces = [b"%03d" % number for number in range(SEND_PIECES + 10)]
-    assert sockets.send_many(left.fileno(), pieces, 1) == 3 * SEND_PIECES - 1
+    assert sockets.send_many(left.fileno(), pieces, 1, 3 * len(pieces) - 1) == 3 * SEND_PIECES - 1
     assert right.recv(4096) == b"".join(pieces[:SEND_PIECES])[1:]
+
+
+@pytest.mark.parametrize("size", [SMALL, SMALL + 1])
+@pytest.mark.parametrize("count", [2, JOINED // SMALL, JOINED // SMALL + 1])
+def test_send_many_sends_alike_whether_it_joins_the_pieces_or_not(sockets, stack, size, count):
+    left, right = map(stack.enter_context, socket.socketpair())
+    pieces = [bytes([number]) * size for number in range(count)]
+    assert sockets.send_many(left.fileno(), pieces, 1, size * count - 1) == size * count - 1
+    assert right.recv(2 * JOINED) == b"".join(pieces)[1:]
 
 
 def test_send_many_says_how_much_the_kernel_took(sockets, ends):
     left, right = ends
     pieces = [bytes([number]) * 5000 for number in range(100)]
-    count = sockets.send_many(left.fileno(), pieces, 0)
+    count = sockets.send_many(left.fileno(), pieces, 0, 500_000)
     assert 0 < count < 500_000
     assert right.recv(500_000) == b"".join(pieces)[:count]
 
@@ -132,7 +141,7 @@ def test_a_peer_that_is_gone_is_a_broken_pipe_and_no_signal(sockets, ends):
     with pytest.raises(BrokenPipeError):
         sockets.send(left.fileno(), b"abc", 0)
     with pytest.raises(BrokenPipeError):
-        sockets.send_many(left.fileno(), [b"abc", b"def"], 0)
+        sockets.send_many(left.fileno(), [b"abc", b"def"], 0, 6)
 
 
 def test_a_reset_connection_is_an_error(sockets, stack):
@@ -148,7 +157,7 @@ def test_a_reset_connection_is_an_error(sockets, stack):
     [
         lambda sockets, fd: sockets.recv_into(fd, bytearray(8)),
         lambda sockets, fd: sockets.send(fd, b"abc", 0),
-        lambda sockets, fd: sockets.send_many(fd, [b"abc", b"def"], 0),
+        lambda sockets, fd: sockets.send_many(fd, [b"abc", b"def"], 0, 6),
         lambda sockets, fd: sockets.local_address(fd, socket.AF_INET),
         lambda sockets, fd: sockets.peer_address(fd, socket.AF_INET),
     ],

@@ -15,6 +15,9 @@ NEVER = 0x7FFF_FFFF_FFFF_FFFF  # no deadline
 
 SEND_PIECES = 256  # buffers of one sendmsg(): 4 KiB of iovecs on the stack; Linux allows 1024 (IOV_MAX)
 
+SMALL = 1024  # bytes of a piece, on average, that is worth copying behind others, to be sent together as one,
+JOINED = 16 * 1024  # bytes; as long as they are no more in all
+
 # Datagrams of one recvmmsg() or sendmmsg(), and so of one socket before the others have their turn.
 DATAGRAMS = 64
 DATAGRAM_SIZE = 64 * 1024  # bytes; no IP datagram is larger, but for jumbograms (RFC 2675), which Linux does not send

@@ -4,7 +4,10 @@ cdef extern from "<sys/uio.h>" nogil:
         size_t iov_len
 
 cdef enum:
-    SEND_PIECES = 256  # as in masks.py
+    # As in masks.py.
+    SEND_PIECES = 256
+    SMALL = 1024
+    JOINED = 16384
 
 
 cdef class Receiver:
@@ -23,7 +26,7 @@ cpdef Py_ssize_t try_send(object sock, object data) except -2
 cdef Py_ssize_t recv_into(int fd, object buffer) except -2
 cdef Py_ssize_t send(int fd, object data, Py_ssize_t offset) except -2
 cdef Py_ssize_t _send(int fd, const char *data, Py_ssize_t size) except -2
-cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset) except -2
+cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset, Py_ssize_t size) except -2
 cdef object accept(object listener)
 cdef object local_address(int fd, int family)
 cdef object peer_address(int fd, int family)
@@ -31,6 +34,7 @@ cdef int nodelay(int fd) except -1
 cdef int no_sigpipe(int fd) except -1
 cdef int shutdown(int fd) except -1
 cdef object _named(void *storage, unsigned int length)
+cdef Py_ssize_t _join(const iovec *vector, Py_ssize_t used, char *joined) noexcept
 cdef Py_ssize_t _gather(list pieces, Py_ssize_t offset, iovec *vector) except -1
 cdef bint _would_block() except -1
 cdef char *_memory(Receiver receiver) except NULL

@@ -49,7 +49,7 @@ class SendQueue:
             elif self.only is not None:
                 sent = sockets.send(fd, self.only, self.offset)
             else:
-                sent = sockets.send_many(fd, self.pieces, self.offset)
+                sent = sockets.send_many(fd, self.pieces, self.offset, self.size)
             if sent < 0:
                 return 0
             if sent == self.size:
