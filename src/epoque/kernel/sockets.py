@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 LARGEST_BLOCK = 8 * 1024 * 1024  # bytes; never touched
+bytes(LARGEST_BLOCK)  # has glibc keep up to twice as much freed memory for what comes next, as the twin says
 
 _WOULD_BLOCK = (BlockingIOError, InterruptedError)
 
@@ -39,7 +40,6 @@ class Receiver:
     def __init__(self, size):
         self._data = b""
         self._size = size
-        bytes(LARGEST_BLOCK)  # glibc: keep up to twice as much freed memory for what comes next, as the twin says
 
     def recv(self, fd):
         """Bytes, empty at the end of the stream, or None when it would block."""

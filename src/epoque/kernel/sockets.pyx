@@ -153,6 +153,11 @@ _WOULD_BLOCK = (BlockingIOError, InterruptedError)
 _Socket = socket.socket
 
 
+# glibc returns freed memory to the kernel beyond a threshold, twice the largest mapped block that was freed (mallopt(3),
+# M_MMAP_THRESHOLD). Below what the messages under way need, each of them would fault its pages in anew.
+PyMem_RawFree(PyMem_RawMalloc(LARGEST_BLOCK))
+
+
 cdef class Receiver:
     """Where a loop receives: `recv` gives what one system call brings, as bytes of exactly that length.
 
@@ -163,9 +168,6 @@ cdef class Receiver:
     def __cinit__(self, Py_ssize_t size):
         self._size = size
         self._filled = 0
-        # glibc returns freed memory to the kernel beyond a threshold, twice the largest mapped block that was freed
-        # (mallopt(3), M_MMAP_THRESHOLD). Below what the messages under way need, each faults its pages in anew.
-        PyMem_RawFree(PyMem_RawMalloc(LARGEST_BLOCK))
 
     cdef object recv(self, int fd):
         """Bytes, empty at the end of the stream, or None when it would block."""
@@ -371,10 +373,9 @@ cdef Py_ssize_t send_many(int fd, list pieces, Py_ssize_t offset, Py_ssize_t siz
 
 cdef Py_ssize_t _join(const iovec *vector, Py_ssize_t used, char *joined) noexcept:
     """Copy all of it to `joined` and return the size; 0 if that is more than `JOINED`."""
-    cdef size_t size = 0
-    cdef Py_ssize_t index
+    cdef Py_ssize_t index, size = 0
     for index in range(used):
-        if vector[index].iov_len > JOINED - size:
+        if vector[index].iov_len > <size_t>(JOINED - size):
             return 0
         memcpy(joined + size, vector[index].iov_base, vector[index].iov_len)
         size += vector[index].iov_len

@@ -34,6 +34,7 @@ cdef class DatagramTransport(WritingTransport):
     cdef double pause  # seconds to the next retry
 
     cdef int drop_input(self) except -1
+    @cython.locals(most=Py_ssize_t)
     cdef int collect(self, int mask) except -1
     cdef int drop_queued_errors(self) except -1
     cdef int end_of_input(self) except -1

@@ -27,7 +27,7 @@ __all__ = ["DatagramTransport", "opened"]
 ERROR_QUEUE = getattr(socket, "MSG_ERRQUEUE", 0)  # Linux
 SENDS_EMPTY = sys.version_info >= (3, 13)  # before, asyncio drops empty datagrams
 
-PROBE = 8  # receives; where datagrams come one at a time, this often it is looked whether they still do
+PROBE = 8  # receives; after so many that brought one each, only one is asked for, but for each eighth time
 
 # Seconds between attempts to enter the full queue of another Unix socket: epoll(7) tells about the room of a connected
 # peer only, and calls the socket writable all the while.
@@ -116,9 +116,8 @@ class DatagramTransport(WritingTransport):
 
     def collect(self, mask):
         try:
-            self.arrived = self.receiver.recv(
-                self.sock, self.number(), self.family, 1 if self.alone % PROBE else DATAGRAMS
-            )
+            most = 1 if self.alone > PROBE and self.alone % PROBE else DATAGRAMS
+            self.arrived = self.receiver.recv(self.sock, self.number(), self.family, most)
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as exc:
