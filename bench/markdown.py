@@ -63,6 +63,8 @@ def page(document: Document, pictures: Sequence[Path], beside: Path) -> Iterator
             yield from table(results, rows)
         failures = [f"- {row}, {loop}: {why}" for (row, loop), why in sorted(results.failures.items())]
         yield from ["\nWhat could not be measured:\n", *failures] if failures else []
+        remarks = [f"- {remark}" for remark in results.remarks]
+        yield from ["\nRemarks:\n", *remarks] if remarks else []
     yield ""
     for picture in pictures:
         yield f"![{picture.stem}]({os.path.relpath(picture.with_suffix('.svg'), beside)})"

@@ -47,7 +47,8 @@ def later_cancel(pending: int) -> Callable[[asyncio.AbstractEventLoop, int], flo
 
 # Scheduling 10,000 timers takes longer than the longest delay, so they fire without idle time in between; and each
 # delay rounds to 1 ms: uvloop, which rounds to milliseconds, would make a plain call_soon of less.
-DELAYS = [random.Random(1).uniform(0.6e-3, 1.0e-3) for _ in range(10_000)]
+_SEEDED = random.Random(1)
+DELAYS = [_SEEDED.uniform(0.6e-3, 1.0e-3) for _ in range(10_000)]
 
 
 def fire(loop: asyncio.AbstractEventLoop, size: int) -> float:
