@@ -25,6 +25,7 @@ from tests.net.peers import (
 )
 
 IP_RECVERR = 11  # <linux/in.h>; the module socket does not have it
+ALONE = 12  # datagrams, one after the other, after which epoque asks for no more than one
 FLOOD = 150  # datagrams of some bytes, which the kernel's default buffers can hold
 
 
@@ -103,18 +104,33 @@ async def test_unix_datagrams_larger_than_udps_are_received_whole(datagrams: Any
 
 
 @pytest.mark.asyncio_wrong("it delivers the first 256 KiB as if they were all")
-async def test_a_datagram_too_large_to_receive_is_an_error(datagrams: Any, sockets: Any) -> None:
+@pytest.mark.parametrize("before", [0, ALONE])
+async def test_a_datagram_too_large_to_receive_is_an_error(datagrams: Any, sockets: Any, before: int) -> None:
     near, far = datagram_pair(1 << 20)
     sockets.enter_context(far)
     _, protocol = await datagrams(sock=near)
+    for number in range(before):
+        far.send(b"alone")
+        await protocol.gets(number + 1)
     try:
         far.send(bytes(300_000))
     except OSError:
         pytest.skip("this system has no room for so large a datagram (net.core.wmem_max)")
     far.send(b"next")
-    assert await protocol.gets(1) == [b"next"]
+    assert await protocol.gets(before + 1) == [b"alone"] * before + [b"next"]
     assert [exc.errno for exc in protocol.failures] == [errno.EMSGSIZE]
-    assert protocol.log == ["made", "error", "datagram"]
+    assert protocol.log == ["made", *["datagram"] * before, "error", "datagram"]
+
+
+async def test_datagrams_that_came_alone_for_long_come_together(datagrams: Any, sockets: Any) -> None:
+    transport, protocol = await datagrams()
+    peer = sockets.enter_context(udp_socket())
+    sent = [b"%d" % number for number in range(ALONE + FLOOD)]
+    for number, data in enumerate(sent):
+        peer.sendto(data, transport.get_extra_info("sockname"))
+        if number < ALONE:
+            await protocol.gets(number + 1)
+    assert await protocol.gets(len(sent)) == sent
 
 
 async def test_unix_addresses_are_those_that_recvfrom_gives(datagrams: Any, sockets: Any, tmp_path: Any) -> None:

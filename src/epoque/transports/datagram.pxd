@@ -10,6 +10,7 @@ cdef int HANGUP
 cdef int READ
 cdef int WRITE
 cdef Py_ssize_t DATAGRAMS
+cdef list NOTHING
 cdef unsigned int PROBE
 cdef int ERROR_QUEUE
 cdef bint SENDS_EMPTY
@@ -26,8 +27,7 @@ cdef class DatagramTransport(WritingTransport):
     cdef bint ended  # nothing more can arrive: SHUT_RD, or the end of a SOCK_SEQPACKET connection
     cdef bint flushing  # inside flush
     cdef bint on_the_spot  # inside a call of the protocol's
-    cdef list arrived  # received together, (data, address) or OSError; None if nothing is
-    cdef Py_ssize_t count  # how many that are
+    cdef list arrived  # received together, (data, address) or OSError
     cdef Py_ssize_t delivered  # how many of them the protocol has
     cdef unsigned int alone  # receives in a row that brought one
     cdef object retry  # TimerHandle while another socket's queue is full

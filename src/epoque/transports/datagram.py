@@ -27,6 +27,7 @@ __all__ = ["DatagramTransport", "opened"]
 ERROR_QUEUE = getattr(socket, "MSG_ERRQUEUE", 0)  # Linux
 SENDS_EMPTY = sys.version_info >= (3, 13)  # before, asyncio drops empty datagrams
 
+NOTHING = []  # has arrived; never changed, since a new list is what each receive gives
 PROBE = 8  # receives; after so many that brought one each, only one is asked for, but for each eighth time
 
 # Seconds between attempts to enter the full queue of another Unix socket: epoll(7) tells about the room of a connected
@@ -46,7 +47,6 @@ class DatagramTransport(WritingTransport):
         "alone",
         "arrived",
         "connected",
-        "count",
         "delivered",
         "ended",
         "flushing",
@@ -69,8 +69,7 @@ class DatagramTransport(WritingTransport):
         self.ended = False
         self.flushing = False
         self.on_the_spot = False
-        self.arrived = None
-        self.count = 0
+        self.arrived = NOTHING
         self.delivered = 0
         self.alone = 0
         self.retry = None
@@ -92,7 +91,7 @@ class DatagramTransport(WritingTransport):
     # Reading.
 
     def read_on(self):
-        if self.delivered < self.count:
+        if self.delivered < len(self.arrived):
             self.loop.schedule(self._deliver, (), self.loop.context)
         WritingTransport.read_on(self)
 
@@ -107,7 +106,7 @@ class DatagramTransport(WritingTransport):
 
     def on_ready(self, mask):
         if mask & READ and self.interest & READ:
-            if self.delivered == self.count:
+            if self.delivered == len(self.arrived):
                 self.collect(mask)
             self.deliver()
         if mask & WRITE and self.interest & WRITE:
@@ -123,14 +122,13 @@ class DatagramTransport(WritingTransport):
         except BaseException as exc:
             self.failed(exc, "Fatal read error on datagram transport")
             return 0
-        self.count = len(self.arrived)
         self.delivered = 0
-        self.alone = self.alone + 1 if self.count == 1 else 0
+        self.alone = self.alone + 1 if len(self.arrived) == 1 else 0
         if mask & HANGUP:
-            if not self.count:
+            if not self.arrived:
                 if ERROR_QUEUE:
                     self.drop_queued_errors()
-            elif self.arrived[self.count - 1] == (b"", None):
+            elif self.arrived[len(self.arrived) - 1] == (b"", None):
                 self.end_of_input()
 
     def drop_queued_errors(self):
@@ -149,9 +147,8 @@ class DatagramTransport(WritingTransport):
         self.ended = True
         self.interest &= ~READ
         self.loop.selector.update(self)
-        while self.count > 1 and self.arrived[self.count - 2] == (b"", None):
+        while len(self.arrived) > 1 and self.arrived[len(self.arrived) - 2] == (b"", None):
             self.arrived.pop()
-            self.count -= 1
 
     def deliver(self):
         try:
@@ -164,14 +161,14 @@ class DatagramTransport(WritingTransport):
         self.deliver()
 
     def hand_over(self):
-        while self.delivered < self.count and not self.paused and not self.closing:
+        while self.delivered < len(self.arrived) and not self.paused and not self.closing:
             item = self.arrived[self.delivered]
             self.delivered += 1
             if isinstance(item, tuple):
                 self.give(item)
             else:
                 self.tell("error_received", (item,))
-        if self.delivered == self.count:
+        if self.delivered == len(self.arrived):
             self.drop_input()  # the datagrams need not live until the next ones come
 
     def give(self, datagram):
@@ -183,8 +180,7 @@ class DatagramTransport(WritingTransport):
             flow.report(exc, "datagram_received", self, self.protocol, self.loop)
 
     def drop_input(self):
-        self.arrived = None
-        self.count = 0
+        self.arrived = NOTHING
         self.delivered = 0
 
     def tell(self, name, arguments):

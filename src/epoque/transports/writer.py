@@ -214,15 +214,6 @@ class ByteTransport(WritingTransport):
             self.ending = True
             self.loop.ending.append(self)
 
-    def on_turn_end(self):
-        self.ending = False
-        if self.queue.size and not self.interest & WRITE:
-            self.flush()
-        if self.flow.paused:
-            self.settle()
-        else:
-            self.finish()
-
     def flush(self):
         try:
             self.queue.send(self.fd if self.lent is None else self.number())
