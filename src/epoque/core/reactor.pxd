@@ -6,7 +6,7 @@ from epoque.core.handle cimport Handle
 from epoque.core.scheduler cimport Scheduler
 from epoque.core.signals cimport Signals
 from epoque.core.watch cimport Watcher
-from epoque.kernel cimport clock, datagrams, fifo, heap, interp, sockets
+from epoque.kernel cimport clock, datagrams, fifo, interp, sockets
 from epoque.selector.selector cimport Selector
 from epoque.selector.source cimport Source
 
@@ -38,8 +38,7 @@ cdef class Reactor(Scheduler):
     @cython.locals(waiting=Py_ssize_t, fresh=Py_ssize_t, began="long long")
     cdef int first_turn(self) except -1
     cdef int turn(self) except -1
-    cdef int look_at_descriptors(self) except -1
-    cdef int look_around(self) except -1
+    cdef int look_around(self, long long now) except -1
     @cython.locals(held=bint, deadline="long long")
     cdef int sleep(self) except -1
     @cython.locals(source=Source)

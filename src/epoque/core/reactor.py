@@ -18,7 +18,7 @@ from epoque.core import handle as handles
 from epoque.core.scheduler import Scheduler
 from epoque.core.signals import Signals, check_handler, check_signal
 from epoque.core.watch import Watcher
-from epoque.kernel import clock, datagrams, fifo, heap, interp, sockets
+from epoque.kernel import clock, datagrams, fifo, interp, sockets
 from epoque.kernel.masks import NEVER, POLL, READ, WRITE
 from epoque.selector import choice
 
@@ -164,9 +164,7 @@ class Reactor(Scheduler):
         self.selector.wait(POLL)
         self.queue.run(watcher, fifo.size(self.queue.handles))
         waiting = fifo.size(self.queue.handles)
-        self.look_at_descriptors()
-        if heap.size(self.timers.heap):
-            self.timers.expire(began, self.queue.handles)
+        self.look_around(began)
         fresh = fifo.size(self.queue.handles) - waiting
         if fresh > 0:
             self.queue.put_back(waiting)
@@ -179,26 +177,22 @@ class Reactor(Scheduler):
             self.after_fork()
         if not (self.stopping or fifo.size(self.queue.handles)):
             self.sleep()
-            self.look_around()
+            self.look_around(POLL)
         elif clock.ticks() - self.looked >= clock.QUIET:  # a counter that went back makes it a large number
             self.selector.wait(POLL)
-            self.look_around()
+            self.look_around(POLL)
         if fifo.size(self.queue.handles):
             self.queue.run(self if self.debug else None, fifo.size(self.queue.handles))
         if fifo.size(self.ending):
             self.end_turn()
 
-    def look_at_descriptors(self):
-        """Deliver the events that were fetched."""
+    def look_around(self, now):
+        """Deliver the events that were fetched, and put in line the timers that are due `now`; POLL: after that."""
         self.looked = clock.ticks()
         if self.selector.position < self.selector.count:
             self.selector.dispatch()
-
-    def look_around(self):
-        """Deliver the events that were fetched, and put the timers that are due in line."""
-        self.look_at_descriptors()
-        if heap.size(self.timers.heap):
-            self.timers.expire(clock.monotonic_ns(), self.queue.handles)
+        if self.timers.heap.count:
+            self.timers.expire(clock.monotonic_ns() if now == POLL else now, self.queue.handles)
 
     def sleep(self):
         """Wait for the next event or deadline, with the signals that have handlers held back."""

@@ -6,6 +6,8 @@ from epoque.core.ready cimport ReadyQueue
 from epoque.core.timers cimport TimerHandle, Timers
 from epoque.kernel cimport clock, fifo, interp
 
+cdef dict _TASKS
+cdef dict _FUTURES
 cdef bint _NAMED_BY_FACTORY
 
 

@@ -85,11 +85,11 @@ class Timers:
         self.heap = heap.Heap()
 
     def __len__(self):
-        return heap.size(self.heap)
+        return self.heap.count
 
     def earliest(self):
         """The next deadline, in nanoseconds of the monotonic clock; NEVER when there is none."""
-        return self.heap.first_key() if heap.size(self.heap) else NEVER
+        return self.heap.first_key() if self.heap.count else NEVER
 
     def add(self, when, callback, args, loop, context):
         """A TimerHandle, without the detour through ``__init__``, that waits from now on."""

@@ -22,8 +22,7 @@ cdef class Poller:
     cdef int remove(self, int fd) except -1
     cdef int wait(self, bint blocking) except -1
     cdef int wait_until(self, long long deadline, long long now) except -1
-    cdef unsigned long long ident(self, int index) noexcept
-    cdef int mask(self, int index) noexcept
+    cdef (unsigned long long, int) event(self, int index) noexcept
     cdef int close(self) except -1
 
 

@@ -51,6 +51,26 @@ def _events(mask, mode):
     return events
 
 
+class _Masks(dict):
+    """What events say, as READ, WRITE and HANGUP; computed once for each of the few combinations that occur."""
+
+    def __missing__(self, events):
+        mask = 0
+        if events & select.EPOLLIN:
+            mask |= READ
+        if events & select.EPOLLOUT:
+            mask |= WRITE
+        if events & select.EPOLLRDHUP:
+            mask |= READ | HANGUP
+        if events & _FAILED:
+            mask |= READ | WRITE | HANGUP
+        self[events] = mask
+        return mask
+
+
+_masks = _Masks()
+
+
 class Poller:
     """Watches descriptors, each under a generation that its events carry back."""
 
@@ -135,7 +155,7 @@ class Poller:
         if self._doubtful:
             pairs = self._confirmed(pairs)
         generations = self._generations
-        self._batch = [(fd | generations.get(fd, 0) << 32, events) for fd, events in pairs]
+        self._batch = [(fd | generations.get(fd, 0) << 32, _masks[events]) for fd, events in pairs]
         return len(pairs)
 
     def wait_until(self, deadline, now):
@@ -147,28 +167,12 @@ class Poller:
         pairs = self._epoll.poll(min(max(0.0, (deadline - now) / 1e9), 86_400.0), self._capacity)
         if self._doubtful:
             pairs = self._confirmed(pairs)
-        self._batch = [(fd | self._generations.get(fd, 0) << 32, events) for fd, events in pairs]
+        self._batch = [(fd | self._generations.get(fd, 0) << 32, _masks[events]) for fd, events in pairs]
         return len(pairs)
 
-    def ident(self, index):
-        """``fd | generation << 32`` of event `index` of the batch."""
-        return self._batch[index][0]
-
-    def mask(self, index):
-        """What event `index` of the batch says, as READ, WRITE and HANGUP."""
-        events = self._batch[index][1]
-        if events == select.EPOLLIN:
-            return READ
-        mask = 0
-        if events & select.EPOLLIN:
-            mask |= READ
-        if events & select.EPOLLOUT:
-            mask |= WRITE
-        if events & select.EPOLLRDHUP:
-            mask |= READ | HANGUP
-        if events & _FAILED:
-            mask |= READ | WRITE | HANGUP
-        return mask
+    def event(self, index):
+        """Event `index` of the batch: ``fd | generation << 32``, and what it says as READ, WRITE and HANGUP."""
+        return self._batch[index]
 
     def close(self):
         self._epoll.close()

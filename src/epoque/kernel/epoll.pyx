@@ -119,12 +119,8 @@ cdef class Poller:
         cdef long long left = (deadline - now + 999_999) // 1_000_000
         return _wait(self, 0 if left < 0 else <int>min(left, LONGEST_WAIT))
 
-    cdef unsigned long long ident(self, int index) noexcept:
-        """``fd | generation << 32`` of event `index` of the batch."""
-        return self._batch[index].data.u64
-
-    cdef int mask(self, int index) noexcept:
-        """What event `index` of the batch says, as READ, WRITE and HANGUP."""
+    cdef (unsigned long long, int) event(self, int index) noexcept:
+        """Event `index` of the batch: ``fd | generation << 32``, and what it says as READ, WRITE and HANGUP."""
         cdef uint32_t events = self._batch[index].events
         cdef int mask = 0
         if events & EPOLLIN:
@@ -135,7 +131,7 @@ cdef class Poller:
             mask |= READ | HANGUP
         if events & (EPOLLHUP | EPOLLERR):
             mask |= READ | WRITE | HANGUP
-        return mask
+        return self._batch[index].data.u64, mask
 
     cdef int close(self) except -1:
         if self._fd >= 0:

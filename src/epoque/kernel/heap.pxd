@@ -5,10 +5,10 @@ cdef struct Node:
 
 
 cdef class Heap:
+    cdef Py_ssize_t count  # of items, and of nodes; there is room for as many as there are tickets
     cdef list _items  # by ticket; None where it has not been given out
     cdef Node *_nodes  # the heap
     cdef Py_ssize_t *_indices  # there, by ticket; of one that has not been given out: the next such
-    cdef Py_ssize_t _count  # of nodes; there is room for as many as there are tickets
     cdef Py_ssize_t _free  # the ticket to be given out next
     cdef unsigned long long _sequence  # the last one given out
 
@@ -18,11 +18,6 @@ cdef class Heap:
     cdef long long first_key(self) noexcept
     cdef int clear(self) except -1
     cdef list items(self)
-
-
-cdef inline Py_ssize_t size(Heap heap) noexcept:
-    """How many items there are."""
-    return heap._count
 
 
 cdef int _grow(Heap heap) except -1

@@ -1,12 +1,12 @@
 """What comes first? A priority queue from which anything can be taken out wherever it stands. Interpreted twin.
 
 The standard library's heap of lists, which it compares without running Python code. What is taken out leaves an empty
-entry behind, unless it is the last of the list, until that comes first or until more than half of all are empty.
+entry behind, unless it is the last of the list, until that comes first or until most entries are empty.
 """
 
 from heapq import heapify, heappop, heappush
 
-__all__ = ["Heap", "size"]
+__all__ = ["Heap"]
 
 SWEPT = 64  # entries; with fewer, empty ones are not worth looking for
 
@@ -14,31 +14,31 @@ SWEPT = 64  # entries; with fewer, empty ones are not worth looking for
 class Heap:
     """Items in the order of their integer keys; those with equal keys in the order in which they came."""
 
-    __slots__ = ("_empty", "_entries", "_sequence")
+    __slots__ = ("_entries", "_sequence", "count")
 
     def __init__(self):
         self._entries = []
-        self._empty = 0
         self._sequence = 0
+        self.count = 0
 
     def push(self, item, key):
         """Add an item; return the ticket by which it can be removed."""
         self._sequence += 1
         entry = [key, self._sequence, item]
         heappush(self._entries, entry)
+        self.count += 1
         return entry
 
     def remove(self, ticket):
         """Take an item out that is there."""
         ticket[2] = None
-        if self._entries[-1] is ticket:  # a timeout that did not come to pass: nothing stands behind it
-            self._entries.pop()
-            return
-        self._empty += 1
-        if self._empty > SWEPT and 2 * self._empty > len(self._entries):
-            self._entries = [entry for entry in self._entries if entry[2] is not None]
+        self.count -= 1
+        entries = self._entries
+        if entries[-1] is ticket:  # a timeout that did not come to pass: nothing stands behind it
+            entries.pop()
+        elif len(entries) > 2 * self.count + SWEPT:
+            self._entries = [entry for entry in entries if entry[2] is not None]
             heapify(self._entries)
-            self._empty = 0
 
     def pop(self, limit):
         """Take out the first item unless its key is beyond the limit; None if there is none."""
@@ -48,28 +48,22 @@ class Heap:
             item = entry[2]
             if item is not None:
                 entry[2] = None  # whoever keeps the ticket does not keep the item
+                self.count -= 1
                 return item
-            self._empty -= 1
         return None
 
     def first_key(self):
         """The key of the first item; the caller has seen that there is one."""
         while self._entries[0][2] is None:
             heappop(self._entries)
-            self._empty -= 1
         return self._entries[0][0]
 
     def clear(self):
         """Take all out. What dies with them may push again."""
-        gone, self._entries, self._empty = self._entries, [], 0
+        gone, self._entries, self.count = self._entries, [], 0
         for entry in gone:
             entry[2] = None
 
     def items(self):
         """What is there, without an order."""
         return [entry[2] for entry in self._entries if entry[2] is not None]
-
-
-def size(heap):
-    """How many items there are."""
-    return len(heap._entries) - heap._empty

@@ -28,7 +28,7 @@ cdef class Heap:
     cdef Py_ssize_t push(self, object item, long long key) except -1:
         """Add an item; return the ticket by which it can be removed."""
         cdef Node node
-        if self._count == len(self._items):
+        if self.count == len(self._items):
             _grow(self)
         node.key = key
         self._sequence += 1
@@ -36,17 +36,17 @@ cdef class Heap:
         node.ticket = self._free
         self._free = self._indices[node.ticket]
         self._items[node.ticket] = item
-        self._count += 1
-        _rise(self, self._count - 1, &node)
+        self.count += 1
+        _rise(self, self.count - 1, &node)
         return node.ticket
 
     cdef int remove(self, Py_ssize_t ticket) except -1:
         """Take an item out that is there."""
         cdef Py_ssize_t index = self._indices[ticket]
         cdef Node last
-        self._count -= 1
-        if index != self._count:  # the last one fills the gap; it may belong further up or down
-            last = self._nodes[self._count]
+        self.count -= 1
+        if index != self.count:  # the last one fills the gap; it may belong further up or down
+            last = self._nodes[self.count]
             if _before(&last, &self._nodes[index]):
                 _rise(self, index, &last)
             else:
@@ -58,7 +58,7 @@ cdef class Heap:
 
     cdef object pop(self, long long limit):
         """Take out the first item unless its key is beyond the limit; None if there is none."""
-        if self._count == 0 or self._nodes[0].key > limit:
+        if self.count == 0 or self._nodes[0].key > limit:
             return None
         item = self._items[self._nodes[0].ticket]
         self.remove(self._nodes[0].ticket)
@@ -72,7 +72,7 @@ cdef class Heap:
         """Take all out. What dies with them may push again."""
         cdef list gone = self._items
         self._items = []
-        self._count = 0
+        self.count = 0
         gone.clear()
         return 0
 
@@ -84,11 +84,11 @@ cdef class Heap:
 # Double the room. Making a list may collect garbage (Python 3.11), and a finalizer may push: it has made room then, or
 # more of it is needed than it seemed.
 cdef int _grow(Heap heap) except -1:
-    cdef list more = [None] * max(heap._count, FIRST_ROOM)
+    cdef list more = [None] * max(heap.count, FIRST_ROOM)
     cdef Py_ssize_t before = len(heap._items)
     cdef Py_ssize_t room = before + len(more)
     cdef Py_ssize_t ticket
-    if heap._count < before:
+    if heap.count < before:
         return 0
     heap._nodes = <Node *>_resized(heap._nodes, room * sizeof(Node))
     heap._indices = <Py_ssize_t *>_resized(heap._indices, room * sizeof(Py_ssize_t))
@@ -132,9 +132,9 @@ cdef void _sink(Heap heap, Py_ssize_t index, Node *node) noexcept:
     cdef Py_ssize_t child, best
     while True:
         best = 4 * index + 1
-        if best >= heap._count:
+        if best >= heap.count:
             break
-        for child in range(best + 1, min(best + 4, heap._count)):
+        for child in range(best + 1, min(best + 4, heap.count)):
             if _before(&heap._nodes[child], &heap._nodes[best]):
                 best = child
         if not _before(&heap._nodes[best], node):

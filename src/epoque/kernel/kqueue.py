@@ -54,6 +54,17 @@ def _difference(fd, generation, before, after, mode):
     return changes + last
 
 
+def _mask(event):
+    """What an event says, as READ, WRITE and HANGUP."""
+    if event.flags & select.KQ_EV_ERROR:
+        return READ | WRITE | HANGUP if event.data == errno.EPIPE else 0
+    if event.filter == select.KQ_FILTER_READ:
+        if not event.flags & select.KQ_EV_EOF:
+            return READ
+        return READ | WRITE | HANGUP if event.fflags else READ | HANGUP
+    return READ | WRITE | HANGUP if event.flags & select.KQ_EV_EOF else WRITE
+
+
 class Poller:
     """Watches descriptors, each under a generation that its events carry back."""
 
@@ -104,21 +115,10 @@ class Poller:
             self._capacity *= 2
         return len(pairs)
 
-    def ident(self, index):
-        """``fd | generation << 32`` of event `index` of the batch."""
+    def event(self, index):
+        """Event `index` of the batch: ``fd | generation << 32``, and a mask that is empty if a change was refused."""
         event = self._batch[index]
-        return event.ident | event.udata << 32
-
-    def mask(self, index):
-        """What event `index` of the batch says, as READ, WRITE and HANGUP; nothing if a change was refused."""
-        event = self._batch[index]
-        if event.flags & select.KQ_EV_ERROR:
-            return READ | WRITE | HANGUP if event.data == errno.EPIPE else 0
-        if event.filter == select.KQ_FILTER_READ:
-            if not event.flags & select.KQ_EV_EOF:
-                return READ
-            return READ | WRITE | HANGUP if event.fflags else READ | HANGUP
-        return READ | WRITE | HANGUP if event.flags & select.KQ_EV_EOF else WRITE
+        return event.ident | event.udata << 32, _mask(event)
 
     def refused(self, index):
         """Is event `index` a change that failed, other than for a pipe without reader?"""

@@ -202,13 +202,9 @@ cdef class Poller:
         PyErr_CheckSignals()
         return 0
 
-    cdef unsigned long long ident(self, int index) noexcept:
-        """``fd | generation << 32`` of event `index` of the batch."""
-        return epoque_ident(&self._batch[index])
-
-    cdef int mask(self, int index) noexcept:
-        """What event `index` of the batch says, as READ, WRITE and HANGUP; nothing if a change was refused."""
-        return epoque_mask(&self._batch[index])
+    cdef (unsigned long long, int) event(self, int index) noexcept:
+        """Event `index` of the batch: ``fd | generation << 32``, and a mask that is empty if a change was refused."""
+        return epoque_ident(&self._batch[index]), epoque_mask(&self._batch[index])
 
     cdef bint refused(self, int index) noexcept:
         """Is event `index` a change that failed, other than for a pipe without reader?"""

@@ -83,11 +83,8 @@ class EpollSelector(Selector):
         self.alarm = alarm
         return True
 
-    def ident(self, index):
-        return self.poller.ident(index)
-
-    def mask(self, index):
-        return self.poller.mask(index)
+    def event(self, index):
+        return self.poller.event(index)
 
     def arm(self, source):
         if source.armed == 0:

@@ -80,11 +80,8 @@ class FakeSelector(Selector):
         self.removals = 0
         self.count = len(self.current)
 
-    def ident(self, index):
-        return self.current[index][0]
-
-    def mask(self, index):
-        return self.current[index][1]
+    def event(self, index):
+        return self.current[index][0], self.current[index][1]
 
     def arm(self, source):
         self.check("modify" if source.armed else "add", source.fd)

@@ -53,11 +53,8 @@ class KqueueSelector(Selector):
                 self.poller.collect(fd, source.generation, armed, source.armed, source.mode)
         self.lagging.clear()
 
-    def ident(self, index):
-        return self.poller.ident(index)
-
-    def mask(self, index):
-        return self.poller.mask(index)
+    def event(self, index):
+        return self.poller.event(index)
 
     def arm(self, source):
         if source.armed == 0:

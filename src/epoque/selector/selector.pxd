@@ -37,8 +37,7 @@ cdef class Selector:
     cpdef int close(self) except -1
 
     cpdef int wait(self, long long deadline) except -1
-    cdef unsigned long long ident(self, int index) noexcept
-    cdef int mask(self, int index) noexcept
+    cdef (unsigned long long, int) event(self, int index) noexcept
     cdef int arm(self, Source source) except -1
     cdef int discard(self, Source source) except -1
     cdef int found_replaced(self, Source source) except -1

@@ -141,8 +141,7 @@ class Selector:
     def dispatch(self):
         """Deliver the batch. What an exception of `on_ready` leaves over is delivered by the next call."""
         while self.position < self.count:
-            ident = self.ident(self.position)
-            mask = self.mask(self.position)
+            ident, mask = self.event(self.position)
             self.position += 1
             fd = ident & NUMBER
             source = self.table[fd] if fd < len(self.table) else None
@@ -165,7 +164,7 @@ class Selector:
     def has_fetched(self, source):
         """Whether the batch that is still to be delivered has an event for `source`."""
         for index in range(self.position, self.count):
-            number = self.ident(index) & NUMBER
+            number = self.event(index)[0] & NUMBER
             if number == source.fd:
                 return True
         return False
@@ -230,12 +229,8 @@ class Selector:
         """
         raise NotImplementedError
 
-    def ident(self, index):
-        """``fd | generation << 32`` of event `index` of the batch."""
-        raise NotImplementedError
-
-    def mask(self, index):
-        """READ, WRITE and HANGUP of event `index` of the batch."""
+    def event(self, index):
+        """Event `index` of the batch: ``fd | generation << 32``, and READ, WRITE and HANGUP as a mask."""
         raise NotImplementedError
 
     def arm(self, source):
