@@ -26,6 +26,8 @@ from .workers.loops import NAMES
 
 def main() -> int:
     arguments = _parser().parse_args()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for a job in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an orderly exit, which ends the running workers too
     options = Options(**{each.name: getattr(arguments, each.name) for each in fields(Options)})
     console = Console() if sys.stdout.isatty() else Console(width=120)
