@@ -63,6 +63,23 @@ async def test_behind_the_end_of_the_file_there_is_nothing_to_send(loop, attach,
     assert await received(loop, peer) == b""
 
 
+@pytest.mark.parametrize("kind", ["transport", "socket"])
+async def test_what_is_appended_meanwhile_is_sent_too(loop, attach, sockets, make_file, kind):
+    file = make_file(LARGE)
+    if kind == "transport":
+        transport, _, peer = await attach()
+        task = await started(loop, transport, file)
+    else:
+        near, peer = map(sockets.enter_context, nonblocking_pair())
+        task = loop.create_task(loop.sock_sendfile(near, file, fallback=False))
+        await settle()
+    with open(file.name, "ab") as end:
+        end.write(b"more")
+    arriving = loop.create_task(exactly(loop, peer, LARGE + 4))
+    assert await task == LARGE + 4 == file.tell()
+    assert await arriving == pattern(LARGE) + b"more"
+
+
 async def test_the_position_of_the_file_does_not_matter(loop, attach, make_file):
     transport, _, peer = await attach()
     file = make_file(SMALL)

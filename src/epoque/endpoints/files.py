@@ -116,30 +116,33 @@ async def _send(
 ) -> int:
     """Call sendfile(2) on the descriptor that `target` gives; `room` waits until it is worth another call."""
     source, size = _regular(file)
-    block = count or size
+    position = None  # of the file, where we know it
     total = 0
     try:
-        while block:
-            if count:
-                block = count - total
+        while count or size:
+            block = count - total if count else max(size - offset - total, 1)  # behind the end the kernel says so
             fd = target()
             try:
                 sent = os.sendfile(fd, source, offset + total, min(block, _LARGEST))
             except (BlockingIOError, InterruptedError):
-                pass
+                sent = -1
             except OSError as exc:
                 raise _error(exc, total) from exc
-            else:
+            if sent >= 0:
                 total += sent
                 if sent == 0 or total == count:
                     return total
-                if sent == block:  # all that there seemed to be: most likely the next call says so
+                if not count and sent == block:  # all that there was; whether the file has grown since, its end tells
+                    size = position = os.lseek(source, 0, os.SEEK_END)
+                    if position <= offset + total:
+                        return total
                     continue
             await room()
         return 0
     finally:
-        with contextlib.suppress(OSError):  # what has no position is none for sendfile(2) either
-            os.lseek(source, offset + total, os.SEEK_SET)
+        if position != offset + total:
+            with contextlib.suppress(OSError):  # what has no position is none for sendfile(2) either
+                os.lseek(source, offset + total, os.SEEK_SET)
 
 
 def _regular(file: IO[bytes]) -> tuple[int, int]:
