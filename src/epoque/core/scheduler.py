@@ -1,4 +1,4 @@
-# cython: nonecheck=False, binding=False, embedsignature=True, embedsignature.format=clinic
+# cython: nonecheck=False
 """What is to run, and when? `Scheduler`: the calls that put callbacks in line, on the clock, or into a task."""
 
 import sys
