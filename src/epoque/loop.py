@@ -17,6 +17,16 @@ __all__ = ["EventLoop"]
 class EventLoop(Reactor, asyncio.AbstractEventLoop):
     """An event loop over epoll or kqueue. All of it is asyncio's interface; see the documentation of asyncio's loop."""
 
+    # Without them each loop would have a dictionary from the start, to be looked into at each `loop.method`.
+    __slots__ = (
+        "_asyncgens",
+        "_asyncgens_shutdown_called",
+        "_default_executor",
+        "_exception_handler",
+        "_executor_shutdown_called",
+        "_resolver",
+    )
+
     # Seconds that a callback may take before debug mode reports it.
     slow_callback_duration = 0.1
 
