@@ -11,6 +11,7 @@ import collections
 import contextlib
 import copy
 import fnmatch
+import gc
 import inspect
 import os
 import pickle
@@ -135,6 +136,15 @@ def test_an_application_can_put_a_mock_in_the_place_of_a_method(ours, kind):
         ours[kind].close()
     close.assert_called_once_with()
     assert ours[kind].close is not close
+
+
+@pytest.mark.epoque_only("how attributes are kept is no promise of asyncio's")
+def test_nothing_has_a_dictionary_before_it_is_needed():
+    with things(new_loop()) as found:
+        for kind in ("loop", "transport", "TLS transport", "datagram", "read pipe", "write pipe"):
+            assert {} not in [each for each in gc.get_referents(found[kind]) if type(each) is dict], kind
+        found["transport"].tag = 1
+        assert {"tag": 1} in gc.get_referents(found["transport"])
 
 
 @pytest.mark.epoque_only("the list is epoque's")

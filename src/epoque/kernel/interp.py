@@ -12,6 +12,7 @@ __all__ = [
     "check_signals",
     "copy",
     "copy_context",
+    "drop_dict",
     "tell_of_forks",
     "thread_ident",
 ]
@@ -49,6 +50,10 @@ def call_method_2(context, target, name, first, second):
 def copy(context):
     """Another context with the same variables."""
     return context.copy()
+
+
+def drop_dict(owner):
+    """Let a new object be without a dictionary until one is needed; interpreted, it is."""
 
 
 def tell_of_forks(owner):

@@ -32,7 +32,13 @@ cdef extern from *:
         if (PyContext_Exit(context) < 0) { Py_XDECREF(result); return NULL; }
         return result;
     }
+
+    static void epoque_drop_dict(PyObject *owner) {
+        if (Py_TYPE(owner)->tp_dictoffset > 0)
+            Py_CLEAR(*(PyObject **)((char *)owner + Py_TYPE(owner)->tp_dictoffset));
+    }
     """
+    void epoque_drop_dict(object owner)
     object epoque_call(object context, object callback, object args)
     object PyContext_Copy(object context)
     object epoque_call_method(object context, object target, object name, object argument)
@@ -61,6 +67,15 @@ cdef object call_method(object context, object target, str name, object argument
 
 cdef object call_method_2(object context, object target, str name, object first, object second):
     return epoque_call_method_2(context, target, name, first, second)
+
+
+cdef int drop_dict(object owner) except -1:
+    """Let a new object be without the empty dictionary that Cython makes; the interpreter makes one when it is needed.
+
+    Until then it takes no memory, and methods are found without a look into it.
+    """
+    epoque_drop_dict(owner)
+    return 0
 
 
 cdef int check_signals() except -1:

@@ -59,6 +59,7 @@ class BaseTransport(Source):
 
     def prepare(self, loop, protocol, server, context):
         """What a subclass's `__init__` begins with."""
+        interp.drop_dict(self)
         self.set_up(-1, 0, LEVEL)
         self.loop = loop
         self.protocol = protocol

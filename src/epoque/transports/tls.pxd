@@ -10,7 +10,7 @@ cdef dict FACTS
 
 @cython.final
 cdef class TLSTransport(TLSConnection):
-    cdef dict extra  # what get_extra_info has found out
+    cdef dict extra  # what get_extra_info has looked up; None if nothing
     cdef FlowControl read_marks  # for get_read_buffer_limits; None: as asyncio has them
 
     cdef int count_lost_write(self) except -1

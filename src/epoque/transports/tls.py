@@ -31,7 +31,7 @@ class TLSTransport(TLSConnection):
         TLSConnection.__init__(self, loop, protocol, engine, waiter, handshake_timeout, shutdown_timeout)
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
         self.flow.set_limits(HIGH_WATER, None)
-        self.extra = {}
+        self.extra = None
         self.read_marks = None
 
     @property
@@ -182,6 +182,8 @@ class TLSTransport(TLSConnection):
         if name == "sslcontext":
             return self.engine.ssl_object.context
         if name in FACTS and self.established:
+            if self.extra is None:
+                self.extra = {}
             if name not in self.extra:  # a certificate takes longer to describe than many requests to answer
                 self.extra[name] = getattr(self.engine.ssl_object, FACTS[name])()
             return self.extra[name]

@@ -70,6 +70,7 @@ class TLSConnection(Source):
     )
 
     def __init__(self, loop, protocol, engine, waiter, handshake_timeout, shutdown_timeout):
+        interp.drop_dict(self)
         Source.__init__(self, -1)
         self.loop = loop
         self.protocol = protocol
