@@ -206,9 +206,11 @@ class Reactor(Scheduler):
             if self.stopping or fifo.size(self.ending) or fifo.size(self.queue.handles):
                 self.selector.wait(POLL)
             else:
-                deadline = self.timers.earliest()
-                if deadline != NEVER and deadline <= clock.monotonic_ns():
-                    deadline = POLL  # one that has passed needs no alarm
+                deadline = NEVER
+                if self.timers.heap.count:
+                    deadline = self.timers.earliest()
+                    if deadline <= clock.monotonic_ns():
+                        deadline = POLL  # one that has passed needs no alarm
                 self.selector.wait(deadline)
         finally:
             self.queue.idle = False

@@ -206,10 +206,12 @@ class ByteTransport(WritingTransport):
     def sendable(self):
         return self.queue.size > 0 and not self.interest & WRITE
 
-    def commit(self, at_once):
+    def commit(self, at_once):  # as in WritingTransport, without its calls
         size = self.queue.size
-        if at_once or size > AT_ONCE or size > self.flow.most or self.interest & WRITE or not self.loop.turning:
-            WritingTransport.commit(self, at_once)
+        if self.interest & WRITE:
+            self.filled()
+        elif at_once or size > AT_ONCE or size > self.flow.most or not self.loop.turning:
+            self.flush_now()
         elif not self.ending:
             self.ending = True
             self.loop.ending.append(self)
