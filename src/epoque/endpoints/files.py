@@ -128,15 +128,14 @@ async def _send(
                 sent = -1
             except OSError as exc:
                 raise _error(exc, total) from exc
-            if sent >= 0:
-                total += sent
-                if sent == 0 or total == count:
+            total += max(sent, 0)
+            if sent == 0 or total == count:
+                return total
+            if not count and sent == block:  # all that there was; whether the file has grown since, its end tells
+                size = position = os.lseek(source, 0, os.SEEK_END)
+                if position <= offset + total:
                     return total
-                if not count and sent == block:  # all that there was; whether the file has grown since, its end tells
-                    size = position = os.lseek(source, 0, os.SEEK_END)
-                    if position <= offset + total:
-                        return total
-                    continue
+                continue
             await room()
         return 0
     finally:
