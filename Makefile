@@ -19,7 +19,10 @@ PORTABLE := $(CURDIR)/build/portable-$(TAG)
 ON_MODEL := EPOQUE_PURE=1 EPOQUE_TEST_LOOP=epoque EPOQUE_SELECTOR=kqueue PYTHONPATH=$(CURDIR)/tests/simulated
 ON_LIBRARY := EPOQUE_TEST_LOOP=epoque EPOQUE_SELECTOR=kqueue PYTHONPATH=$(PORTABLE)/lib
 
-.PHONY: help test test-kqueue demo bench compat lint build clean python
+# Where epoque lies as a wheel has it, for each version of Python it was built for. Needs GCC; EPOQUE_PGO=0 does without.
+OPTIMISED := $(CURDIR)/build/optimised
+
+.PHONY: help test test-kqueue test-optimised demo bench compat lint build optimised clean python
 .DELETE_ON_ERROR:
 
 help: ## say what there is
@@ -51,11 +54,15 @@ ifeq ($(PURE),)
 	@env -u EPOQUE_PURE $(ON_LIBRARY) $(PYTEST) --ignore tests/test_packaging.py
 endif
 
+test-optimised: $(VENV)/.test optimised ## the tests on what a wheel has and "make bench" measures
+	$(call say,epoque compiled by a profile)
+	@env -u EPOQUE_PURE EPOQUE_TEST_LOOP=epoque PYTHONPATH=$(OPTIMISED) $(PYTEST) --ignore tests/test_packaging.py
+
 demo: $(VENV)/.demo build ## serve the aiohttp example and drive it; with ARGS=--serve leave it running
 	@$(BIN)/python -m examples.demo $(ARGS)
 
-bench: $(VENV)/.bench build ## compare with asyncio and uvloop
-	@$(BIN)/python -m bench $(ARGS)
+bench: $(VENV)/.bench optimised ## compare with asyncio and uvloop
+	@PYTHONPATH=$(OPTIMISED) $(BIN)/python -m bench $(ARGS)
 
 compat: $(VENV)/.compat build ## run other projects' asyncio tests on epoque and on asyncio
 	@$(BIN)/python -m compat $(ARGS)
@@ -69,6 +76,13 @@ build: $(VENV)/.tools ## compile the extension modules in place
 ifeq ($(PURE),)
 	$(call say,extension modules)
 	@$(BIN)/python setup.py -q build_ext --inplace
+endif
+
+optimised: $(VENV)/.tools ## compile twice, the second time by a profile of the first, into build/optimised
+ifeq ($(PURE),)
+	$(call say,extension modules optimised by a profile)
+	@EPOQUE_PGO=$${EPOQUE_PGO:-1} $(BIN)/python setup.py -q build_py --build-lib $(OPTIMISED) \
+	    build_ext --build-lib $(OPTIMISED) --build-temp build/optimised-$(TAG)
 endif
 
 clean: ## remove what was built; the virtual environments stay

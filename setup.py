@@ -1,6 +1,7 @@
 """Which modules are compiled, and how; everything else about the package stands in pyproject.toml.
 
 Environment: EPOQUE_PURE=1 builds no extension modules; EPOQUE_OPT="-O0" replaces the optimisation flags;
+EPOQUE_PGO=1 compiles twice: what tools/train.py does with the first build tells GCC how to lay out the second.
 EPOQUE_ANNOTATE=1 writes Cython's annotated HTML beside the generated C in build/c.
 EPOQUE_KQUEUE_LIB=/path/to/libkqueue.so builds on Linux what is built elsewhere, over a library that supplies kqueue;
 its <sys/event.h> is sought in EPOQUE_KQUEUE_INCLUDE (/usr/include/kqueue).
@@ -12,6 +13,7 @@ import hashlib
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from setuptools.command.build_ext import build_ext
 COMPILED = [
     "kernel.clock",
     "kernel.fifo",
+    "kernel.freelist",
     "kernel.heap",
     "kernel.interp",
     "kernel.epoll",
@@ -64,6 +67,8 @@ COMPILED = [
 EPOLL = ("kernel.epoll", "selector.epoll")  # Linux only
 KQUEUE = ("kernel.kqueue", "selector.kqueue")  # macOS and the BSDs, or with EPOQUE_KQUEUE_LIB
 BSD = ("darwin", "freebsd", "netbsd", "openbsd")
+
+TRAINING = Path("tools/train.py")
 
 DIRECTIVES = {
     "language_level": 3,
@@ -155,13 +160,50 @@ class BuildExtensions(build_ext):
     def build_extensions(self) -> None:
         try:
             self.translate()
-            headers = [path.read_text() for path in sorted(Path("src").rglob("*.h"))]
+            profiled = os.environ.get("EPOQUE_PGO", "0") not in ("", "0")
+            texts = [path.read_text() for path in sorted(Path("src").rglob("*.h"))]
+            if profiled:  # a profile is good for exactly the code that it was made with
+                texts += [Path(source).read_text() for ext in self.extensions for source in ext.sources]
+                texts.append(TRAINING.read_text())
             options = [(ext.extra_compile_args, ext.extra_objects) for ext in self.extensions]
-            with Settings(self.build_temp, [options, headers]) as changed:
+            with Settings(self.build_temp, [options, texts, profiled]) as changed:
                 self.force = self.force or changed
+                if profiled:
+                    self.use_profile(changed)
                 super().build_extensions()
         except Exception as error:
             raise SystemExit(HINT.format(error=error or type(error).__name__)) from error
+
+    def use_profile(self, changed: bool) -> None:
+        """Let the compiler optimise by a profile, made anew if anything has changed (GCC's manual, -fprofile-use)."""
+        profile = Path(self.build_temp, "profile").resolve()
+        if changed:
+            shutil.rmtree(profile, ignore_errors=True)
+            self.make_profile(profile)
+        for ext in self.extensions:
+            # Partial training: what the training program does not reach is optimised as usual, not for size.
+            ext.extra_compile_args += [f"-fprofile-use={profile}", "-fprofile-partial-training", "-fprofile-correction"]
+            ext.extra_compile_args += ["-Wno-missing-profile", "-Wno-maybe-uninitialized"]
+
+    def make_profile(self, directory: Path) -> None:
+        compiler = subprocess.run([*self.compiler.compiler_so[:1], "-v"], capture_output=True, text=True, check=True)
+        if "gcc version" not in compiler.stderr:
+            raise RuntimeError("EPOQUE_PGO needs GCC")
+        # Objects keep their names, by which the compiler finds the profile of each again.
+        package, inplace, final = directory / "package", self.inplace, self.build_lib
+        shutil.copytree("src", package, ignore=shutil.ignore_patterns("*.so"))
+        count = f"-fprofile-generate={directory}"
+        self.inplace, self.build_lib = False, str(package)
+        for ext in self.extensions:
+            ext.extra_compile_args.append(count)
+            ext.extra_link_args.append(count)
+        super().build_extensions()
+        environment = {**os.environ, "PYTHONPATH": str(package), "EPOQUE_PURE": "0"}
+        subprocess.run([sys.executable, TRAINING], env=environment, timeout=300, check=True)
+        for ext in self.extensions:
+            ext.extra_compile_args.remove(count)
+            ext.extra_link_args.remove(count)
+        self.inplace, self.build_lib = inplace, final
 
     def translate(self) -> None:
         from Cython import __version__ as cython

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.epoque_only("looks at epoque's own package")
 
 SUFFIX = str(sysconfig.get_config_var("EXT_SUFFIX"))
 compiler = shutil.which(shlex.split(sysconfig.get_config_var("CC") or "none")[0])
+gcc = compiler is not None and "gcc version" in subprocess.run([compiler, "-v"], capture_output=True, text=True).stderr
 needs_compiler = pytest.mark.skipif(
     compiler is None or sys.implementation.name != "cpython", reason="compiles extension modules"
 )
@@ -30,7 +31,7 @@ needs_compiler = pytest.mark.skipif(
 
 def call(*command: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run Python with arguments, to the end and without EPOQUE_PURE unless `env` has it."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("EPOQUE_PURE", "EPOQUE_OPT")}
+    inherited = {name: value for name, value in os.environ.items() if name not in ("EPOQUE_PURE", "EPOQUE_OPT", "EPOQUE_PGO")}
     return subprocess.run(
         [sys.executable, *command],
         cwd=cwd,
@@ -97,7 +98,7 @@ def test_pure_wheel_from_sdist(sdist: Path, tmp_path: Path) -> None:
 @needs_compiler
 def test_compiled_wheel_from_sdist(sdist: Path, tmp_path: Path) -> None:
     """As a user gets it: build requirements from an index, then an installation that runs in both modes."""
-    checked("-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path, sdist, cwd=tmp_path)
+    checked("-m", "pip", "wheel", "--no-deps", "-q", "-w", tmp_path, sdist, cwd=tmp_path, EPOQUE_PGO=str(int(gcc)))
     (wheel,) = tmp_path.glob("*.whl")
     compiled: list[str] = runpy.run_path(str(ROOT / "setup.py"))["modules"]()
     extensions = {f"epoque/{name.replace('.', '/')}{SUFFIX}" for name in compiled}
@@ -240,3 +241,43 @@ def test_modules_are_rebuilt_when_a_header_they_use_changes(small: Path) -> None
         path.with_suffix(suffix).write_text(path.with_suffix(suffix).read_text().replace(" except -1", ""))
     assert "Cythonizing src/epoque/core/sums.py" in build()
     assert four() == "4"
+
+
+TRAINING = """
+import sys
+from epoque.core import sums
+assert sums.__file__.endswith(".so") and sums.four() == 4
+open("trained", "a").write("once ")
+"""
+
+
+@needs_compiler
+@pytest.mark.skipif(not gcc, reason="the profile is GCC's")
+def test_a_profile_is_made_before_it_is_used_and_once_for_each_state_of_the_code(small: Path) -> None:
+    def build() -> str:
+        checked("setup.py", "build_ext", "--inplace", cwd=small, EPOQUE_OPT="-O1", EPOQUE_PGO="1")
+        return (small / "trained").read_text()
+
+    (small / "tools").mkdir()
+    (small / "tools/train.py").write_text(TRAINING)
+    assert build() == "once "
+    assert build() == "once "
+    path = small / "src/epoque/core/sums.py"
+    path.write_text(path.read_text().replace("double(2)", "double(1) + 2"))
+    assert build() == "once once "
+    code = "from epoque.core import sums; print(sums.__file__[-3:], sums.four())"
+    assert checked("-c", code, cwd=small / "src").split() == [".so", "4"]
+    counters = b"__gcov_"
+    assert all(counters not in module.read_bytes() for module in (small / "src").rglob("*.so"))
+
+
+@needs_compiler
+def test_a_profile_of_another_compiler_is_refused(small: Path) -> None:
+    cc = small / "cc"
+    cc.write_text("#!/bin/sh\necho clang version 20 >&2\n")
+    cc.chmod(0o755)
+    (small / "tools").mkdir()
+    (small / "tools/train.py").write_text(TRAINING)
+    done = call("setup.py", "build_ext", "--inplace", cwd=small, CC=str(cc), EPOQUE_PGO="1")
+    assert done.returncode != 0
+    assert "EPOQUE_PGO needs GCC" in done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import gc
 import socket
 import warnings
@@ -138,6 +139,47 @@ def test_cancelled_timers_leave_no_memory(loop):
     del handles, handle
     turn(loop)
     assert [reference for reference in references if reference() is not None] == []
+
+
+@pytest.mark.parametrize("place", ["call_soon", "call_soon_threadsafe", "call_later"])
+def test_a_handle_has_nothing_of_those_that_went_before_it(loop, no_collector, place):
+    def make():
+        return loop.call_later(3600, ran.append, 1) if place == "call_later" else getattr(loop, place)(ran.append, 1)
+
+    ran = []
+    loop.set_debug(True)
+    handles = [make() for _ in range(10_000)]
+    for handle in handles:
+        handle.cancel()
+    loop.set_debug(False)
+    turn(loop)
+    references = [weakref.ref(handle) for handle in handles]
+    del handle
+    handles.clear()
+    assert [reference for reference in references if reference() is not None] == []
+
+    handles = [make() for _ in range(100)]
+    for handle in handles:
+        assert not handle.cancelled()
+        assert "created at" not in repr(handle)
+        handle._run()
+    assert ran == [1] * 100
+
+
+def test_a_handle_of_a_subclass_goes_at_once_too(loop, no_collector):
+    class Subclass(type(loop.call_soon(int))):
+        pass
+
+    for _ in range(3):
+        ran = []
+        handles = [Subclass(ran.append, (number,), loop, contextvars.copy_context()) for number in range(100)]
+        for handle in handles:
+            handle._run()
+        assert ran == list(range(100))
+        references = [weakref.ref(handle) for handle in handles]
+        del handle
+        handles.clear()
+        assert [reference for reference in references if reference() is not None] == []
 
 
 FLOOD = 1_000  # callbacks in line at once, more than are shown to the garbage collector one by one

@@ -1,6 +1,6 @@
 cimport cython
 
-from epoque.kernel cimport fifo, interp
+from epoque.kernel cimport fifo, freelist, interp
 
 cdef bint _WAITING
 cdef object _ended

@@ -10,7 +10,7 @@ import sys
 import threading
 
 from epoque.core import debug
-from epoque.kernel import fifo, interp
+from epoque.kernel import fifo, freelist, interp
 
 __all__ = ["Handle", "ThreadSafeHandle", "new_handle", "new_threadsafe_handle"]
 
@@ -216,3 +216,7 @@ def new_threadsafe_handle(callback, args, loop, context):
     handle.refused = False
     handle.awaited = False
     return handle
+
+
+freelist.keep(Handle)
+freelist.keep(ThreadSafeHandle)

@@ -1,7 +1,7 @@
 cimport cython
 
 from epoque.core.handle cimport Handle
-from epoque.kernel cimport clock, fifo, heap
+from epoque.kernel cimport clock, fifo, freelist, heap
 
 cdef long long NEVER
 

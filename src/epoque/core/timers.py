@@ -7,7 +7,7 @@ is free when its owner lets go of it.
 import asyncio
 
 from epoque.core.handle import Handle
-from epoque.kernel import clock, heap
+from epoque.kernel import clock, freelist, heap
 from epoque.kernel.masks import NEVER
 
 __all__ = ["TimerHandle", "Timers"]
@@ -128,3 +128,6 @@ def alike(one, other):
         other.args,
         other.canceled,
     )
+
+
+freelist.keep(TimerHandle)

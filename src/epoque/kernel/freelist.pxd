@@ -1,0 +1,1 @@
+cdef int keep(object cls) except -1
