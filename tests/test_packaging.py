@@ -31,7 +31,8 @@ needs_compiler = pytest.mark.skipif(
 
 def call(*command: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run Python with arguments, to the end and without EPOQUE_PURE unless `env` has it."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("EPOQUE_PURE", "EPOQUE_OPT", "EPOQUE_PGO")}
+    ours = ("EPOQUE_PURE", "EPOQUE_OPT", "EPOQUE_PGO")
+    inherited = {name: value for name, value in os.environ.items() if name not in ours}
     return subprocess.run(
         [sys.executable, *command],
         cwd=cwd,
