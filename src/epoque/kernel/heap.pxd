@@ -7,7 +7,8 @@ cdef struct Node:
 cdef class Heap:
     cdef Py_ssize_t count  # of items, and of nodes; there is room for as many as there are tickets
     cdef list _items  # by ticket; None where it has not been given out
-    cdef Node *_nodes  # the heap
+    cdef Node *_nodes  # the heap, and behind it what is new
+    cdef Py_ssize_t _ordered  # nodes of the heap
     cdef Py_ssize_t *_indices  # there, by ticket; of one that has not been given out: the next such
     cdef Py_ssize_t _free  # the ticket to be given out next
     cdef unsigned long long _sequence  # the last one given out

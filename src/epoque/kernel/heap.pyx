@@ -2,8 +2,9 @@
 """What comes first? A priority queue from which anything can be taken out wherever it stands. Compiled twin.
 
 A heap in which each node has four children: half as deep as with two, and the four lie together in memory. What is added
-late or taken out early (a timeout is usually cancelled long before it is due) mostly touches the leaves. To compare and
-to move, no item is looked at: a ticket tells where its item stands. Nothing here runs Python code.
+late or taken out early (a timeout is usually cancelled long before it is due) mostly touches the leaves. What is new waits
+behind the heap, in no order, until somebody asks what comes first: what is gone by then has cost no comparison. To compare
+and to move, no item is looked at: a ticket tells where its item stands. Nothing here runs Python code.
 """
 
 cimport cython
@@ -27,30 +28,36 @@ cdef class Heap:
 
     cdef Py_ssize_t push(self, object item, long long key) except -1:
         """Add an item; return the ticket by which it can be removed."""
-        cdef Node node
+        cdef Node *node
         if self.count == len(self._items):
             _grow(self)
-        node.key = key
         self._sequence += 1
+        node = &self._nodes[self.count]
+        node.key = key
         node.sequence = self._sequence
         node.ticket = self._free
         self._free = self._indices[node.ticket]
+        self._indices[node.ticket] = self.count
         self._items[node.ticket] = item
         self.count += 1
-        _rise(self, self.count - 1, &node)
         return node.ticket
 
     cdef int remove(self, Py_ssize_t ticket) except -1:
         """Take an item out that is there."""
         cdef Py_ssize_t index = self._indices[ticket]
         cdef Node last
+        if index < self._ordered:
+            self._ordered -= 1
+            if index != self._ordered:  # the last of the heap fills the gap; it may belong further up or down
+                last = self._nodes[self._ordered]
+                if _before(&last, &self._nodes[index]):
+                    _rise(self, index, &last)
+                else:
+                    _sink(self, index, &last)
+            index = self._ordered
         self.count -= 1
-        if index != self.count:  # the last one fills the gap; it may belong further up or down
-            last = self._nodes[self.count]
-            if _before(&last, &self._nodes[index]):
-                _rise(self, index, &last)
-            else:
-                _sink(self, index, &last)
+        if index != self.count:
+            _put(self, index, &self._nodes[self.count])
         self._indices[ticket] = self._free
         self._free = ticket
         self._items[ticket] = None
@@ -58,7 +65,7 @@ cdef class Heap:
 
     cdef object pop(self, long long limit):
         """Take out the first item unless its key is beyond the limit; None if there is none."""
-        if self.count == 0 or self._nodes[0].key > limit:
+        if self.count == 0 or self.first_key() > limit:
             return None
         item = self._items[self._nodes[0].ticket]
         self.remove(self._nodes[0].ticket)
@@ -66,6 +73,11 @@ cdef class Heap:
 
     cdef long long first_key(self) noexcept:
         """The key of the first item; the caller has seen that there is one."""
+        cdef Node node
+        while self._ordered < self.count:
+            node = self._nodes[self._ordered]
+            _rise(self, self._ordered, &node)
+            self._ordered += 1
         return self._nodes[0].key
 
     cdef int clear(self) except -1:
@@ -73,6 +85,7 @@ cdef class Heap:
         cdef list gone = self._items
         self._items = []
         self.count = 0
+        self._ordered = 0
         gone.clear()
         return 0
 
@@ -132,9 +145,9 @@ cdef void _sink(Heap heap, Py_ssize_t index, Node *node) noexcept:
     cdef Py_ssize_t child, best
     while True:
         best = 4 * index + 1
-        if best >= heap.count:
+        if best >= heap._ordered:
             break
-        for child in range(best + 1, min(best + 4, heap.count)):
+        for child in range(best + 1, min(best + 4, heap._ordered)):
             if _before(&heap._nodes[child], &heap._nodes[best]):
                 best = child
         if not _before(&heap._nodes[best], node):
