@@ -8,6 +8,7 @@ import contextvars
 import functools
 import gc
 import logging
+import sys
 import weakref
 
 import pytest
@@ -180,6 +181,20 @@ def test_a_handler_may_schedule_and_stop(loop):
     loop.call_soon(failing)
     loop.run_forever()
     assert ran == [1]
+
+
+@pytest.mark.parametrize("place", ["call_soon", "call_soon_threadsafe", "call_later"])
+def test_a_handler_is_called_while_the_exception_is_being_handled(loop, place):
+    handled = []
+    loop.set_exception_handler(lambda loop, context: handled.append((sys.exc_info()[1], context["exception"])))
+    if place == "call_later":
+        loop.call_later(0, failing)
+    else:
+        getattr(loop, place)(failing)
+    turn(loop)
+    [(current, exception)] = handled
+    assert current is exception
+    assert sys.exc_info() == (None, None, None)
 
 
 @pytest.mark.asyncio_wrong("the context given to the handler is in a cycle with the traceback")

@@ -19,6 +19,7 @@ cdef class Handle:
     cdef int drop(self) except -1
     cdef int run(self) except -1
     cdef int report(self, object exc) except -1
+    cdef dict failure(self, object exc)
     cdef list describe(self)
 
 

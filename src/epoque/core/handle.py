@@ -58,16 +58,22 @@ class Handle:
 
     def run(self):
         """Run the callback. Only SystemExit and KeyboardInterrupt come out, as in asyncio."""
-        try:
-            interp.call(self.context, self.callback, self.args)
-        except (SystemExit, KeyboardInterrupt):
-            raise
-        except BaseException as exc:
+        exc = interp.attempt(self.context, self.callback, self.args)
+        if exc is not None:
             self.report(exc)
-        self = None  # as in interp.call: a kept traceback holds this frame
+        self = exc = None  # as in interp.call: a kept traceback holds this frame
 
     def report(self, exc):
+        """Tell the loop's exception handler; for it `exc` is being handled (`sys.exc_info`)."""
         fifo.show(self)  # the exception handler may keep it
+        try:
+            raise exc
+        except BaseException:
+            self.loop.call_exception_handler(self.failure(exc))
+        finally:
+            self = exc = None
+
+    def failure(self, exc):
         # A callback may cancel the handle that runs it.
         call = "<cancelled>" if self.canceled else debug.describe_call(self.callback, self.args, self.loop.get_debug())
         details = {
@@ -77,7 +83,7 @@ class Handle:
         }
         if self.origin is not None:
             details["source_traceback"] = self.origin
-        self.loop.call_exception_handler(details)
+        return details
 
     def describe(self):
         parts = [type(self).__name__]

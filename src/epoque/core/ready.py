@@ -51,10 +51,7 @@ class ReadyQueue:
             elif type(handle) is ThreadSafeHandle:
                 handle.run()
             else:  # Handle.run, without the call
-                try:
-                    interp.call(handle.context, handle.callback, handle.args)
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as exc:
+                exc = interp.attempt(handle.context, handle.callback, handle.args)
+                if exc is not None:
                     handle.report(exc)
-        handle = None  # as in interp.call
+        handle = exc = None  # as in interp.call

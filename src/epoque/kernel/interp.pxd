@@ -1,6 +1,7 @@
 cdef object copy_context()
 cdef object copy(object context)
 cdef object call(object context, object callback, tuple args)
+cdef object attempt(object context, object callback, tuple args)
 cdef object call_method(object context, object target, str name, object argument)
 cdef object call_method_2(object context, object target, str name, object first, object second)
 cdef int drop_dict(object owner) except -1

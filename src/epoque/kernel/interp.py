@@ -6,6 +6,7 @@ from contextvars import copy_context
 from threading import get_ident
 
 __all__ = [
+    "attempt",
     "call",
     "call_method",
     "call_method_2",
@@ -29,6 +30,19 @@ def call(context, callback, args):
     finally:
         # A traceback kept by what ran (a task's exception) holds this frame; it must not hold the task in turn.
         del context, callback, args
+
+
+def attempt(context, callback, args):
+    """Run ``callback(*args)`` in `context` and return what it raises, or None; SystemExit and KeyboardInterrupt come out."""
+    try:
+        context.run(callback, *args)
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as exc:
+        return exc
+    finally:
+        del context, callback, args
+    return None
 
 
 def call_method(context, target, name, argument):

@@ -16,6 +16,31 @@ cdef extern from *:
         return result;
     }
 
+    /* What is raised is returned, at no cost for what is not: try and except would look up the thread's state. */
+    static PyObject *epoque_attempt(PyObject *context, PyObject *callback, PyObject *args) {
+        PyObject *result = epoque_call(context, callback, args);
+        if (result != NULL) {
+            Py_DECREF(result);
+            Py_RETURN_NONE;
+        }
+        if (PyErr_ExceptionMatches(PyExc_SystemExit) || PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) return NULL;
+    #if PY_VERSION_HEX >= 0x030C0000
+        return PyErr_GetRaisedException();
+    #else
+        {
+            PyObject *kind, *value, *traceback;
+            PyErr_Fetch(&kind, &value, &traceback);
+            PyErr_NormalizeException(&kind, &value, &traceback);
+            if (traceback != NULL) {
+                PyException_SetTraceback(value, traceback);
+                Py_DECREF(traceback);
+            }
+            Py_XDECREF(kind);
+            return value;
+        }
+    #endif
+    }
+
     static PyObject *epoque_call_method(PyObject *context, PyObject *target, PyObject *name, PyObject *argument) {
         PyObject *result;
         if (PyContext_Enter(context) < 0) return NULL;
@@ -40,6 +65,7 @@ cdef extern from *:
     """
     void epoque_drop_dict(object owner)
     object epoque_call(object context, object callback, object args)
+    object epoque_attempt(object context, object callback, object args)
     object PyContext_Copy(object context)
     object epoque_call_method(object context, object target, object name, object argument)
     object epoque_call_method_2(object context, object target, object name, object first, object second)
@@ -59,6 +85,10 @@ cdef object copy(object context):
 
 cdef object call(object context, object callback, tuple args):
     return epoque_call(context, callback, args)
+
+
+cdef object attempt(object context, object callback, tuple args):
+    return epoque_attempt(context, callback, args)
 
 
 cdef object call_method(object context, object target, str name, object argument):
