@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import gc
+import os
 import sys
 import threading
+import warnings
+import weakref
 
 import pytest
 
-from tests.loops import run
+from tests.loops import new_loop, run, script
 
 
 @pytest.fixture
@@ -98,6 +102,161 @@ def test_a_cancelled_call_leaves_the_loop_and_the_executor_working(loop, release
         return await loop.run_in_executor(None, int)
 
     assert run(loop, main()) == 0
+
+
+def occupy(loop, release):
+    """Keep all threads of the default executor at work until `release` is set."""
+    return [loop.run_in_executor(None, release.wait, 5) for _ in range(40)]
+
+
+def test_a_call_that_is_cancelled_before_it_begins_is_never_made(loop, release):
+    calls = []
+
+    async def main():
+        busy = occupy(loop, release)
+        future = loop.run_in_executor(None, calls.append, "cancelled")
+        future.cancel()
+        await asyncio.sleep(0)
+        release.set()
+        await asyncio.gather(*busy, loop.run_in_executor(None, calls.append, "made"))
+
+    run(loop, main())
+    run(loop, loop.shutdown_default_executor())
+    assert calls == ["made"]
+
+
+def test_threads_start_when_all_others_are_busy_and_only_so_many(loop, release):
+    async def main():
+        names = {await loop.run_in_executor(None, lambda: threading.current_thread().name) for _ in range(20)}
+        busy = occupy(loop, release)
+        cores = getattr(os, "process_cpu_count", os.cpu_count)()
+        assert sum(thread.name.startswith("asyncio_") for thread in threading.enumerate()) == min(32, cores + 4)
+        release.set()
+        await asyncio.gather(*busy)
+        return names
+
+    assert run(loop, main()) <= {"asyncio_0", "asyncio_1"}  # a thread may not rest yet when the next call comes
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (concurrent.futures.CancelledError("why"), asyncio.CancelledError),
+        (concurrent.futures.InvalidStateError("why"), asyncio.InvalidStateError),
+        (asyncio.CancelledError("why"), asyncio.CancelledError),
+        (TimeoutError("why"), asyncio.TimeoutError),
+        (SystemExit("why"), SystemExit),
+        (KeyboardInterrupt("why"), KeyboardInterrupt),
+    ],
+    ids=repr,
+)
+def test_an_exception_of_the_function_comes_back_as_asyncio_has_it(loop, raised, kind):
+    def fail():
+        raise raised
+
+    async def main():
+        future = loop.run_in_executor(None, fail)
+        await asyncio.wait([future])
+        return future.exception()
+
+    exception = run(loop, main())
+    assert type(exception) is kind
+    assert exception.args == ("why",)
+
+
+def test_arguments_and_result_are_let_go_without_the_collector(loop):
+    class Thing:
+        pass
+
+    async def main(function):
+        thing = Thing()
+        references.append(weakref.ref(thing))
+        future = loop.run_in_executor(None, function, thing)
+        del thing
+        try:
+            result = await future
+            references.append(weakref.ref(result))
+        except ZeroDivisionError:
+            pass
+        finally:
+            result = future = None
+
+    references = []
+    gc.collect()
+    gc.disable()
+    try:
+        run(loop, main(lambda thing: Thing()))
+        run(loop, main(lambda thing: 1 / 0))
+        run(loop, loop.run_in_executor(None, int))
+        assert [reference() for reference in references] == [None] * 3
+    finally:
+        gc.enable()
+
+
+def test_who_replaces_the_executors_submit_is_heard(loop, monkeypatch):
+    submitted = []
+    submit = concurrent.futures.ThreadPoolExecutor.submit
+
+    def replaced(self, fn, /, *args, **kwargs):
+        submitted.append(fn)
+        return submit(self, fn, *args, **kwargs)
+
+    monkeypatch.setattr(concurrent.futures.ThreadPoolExecutor, "submit", replaced)
+    assert run(loop, loop.run_in_executor(None, int)) == 0
+    assert submitted == [int]
+
+
+def test_who_replaces_the_executors_class_is_heard(loop, monkeypatch):
+    class Replaced(concurrent.futures.ThreadPoolExecutor):
+        def submit(self, fn, /, *args, **kwargs):
+            return super().submit(str, "replaced")
+
+    monkeypatch.setattr(concurrent.futures, "ThreadPoolExecutor", Replaced)
+    assert run(loop, loop.run_in_executor(None, int)) == "replaced"
+
+
+def test_a_loop_that_nobody_closes_lets_its_threads_end():
+    def abandoned():
+        loop = new_loop()
+        return run(loop, loop.run_in_executor(None, threading.current_thread))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        thread = abandoned()
+        gc.collect()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_work_that_nobody_waits_for_is_done_before_the_program_ends():
+    done = script(
+        """
+        loop = new_loop()
+        run(loop, loop.run_in_executor(None, int))
+        for number in range(50):
+            loop.run_in_executor(None, lambda: (time.sleep(0.001), os.write(1, b"done\\n")))
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n" * 50, "")
+
+
+def test_no_work_is_taken_when_the_program_ends():
+    done = script(
+        """
+        import atexit
+        loop = new_loop()
+        run(loop, loop.run_in_executor(None, int))
+        @atexit.register
+        def late():
+            try:
+                loop.run_in_executor(None, int)
+            except RuntimeError as error:
+                print(error)
+            loop.close()
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("cannot schedule new futures after ")
 
 
 def test_it_can_be_called_before_the_loop_runs(loop):

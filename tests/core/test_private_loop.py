@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import os
 import signal
 import socket
@@ -175,6 +176,35 @@ def test_the_default_executor_and_its_end(loop):
     run(loop, use())
     with pytest.raises(RuntimeError, match="Executor shutdown has been called"):
         loop._check_default_executor()
+
+
+def test_the_default_executor_is_one_for_everybody(loop):
+    def fail(error):
+        raise error
+
+    async def use():
+        await loop.run_in_executor(None, int)
+        executor = loop._default_executor
+        assert list(executor.map(pow, range(100), [2] * 100)) == [number**2 for number in range(100)]
+        assert executor.submit(dict, one=1).result(5) == {"one": 1}
+        with pytest.raises(KeyError):
+            executor.submit(fail, KeyError()).result(5)
+
+        release = threading.Event()
+        busy = [executor.submit(release.wait, 5) for _ in range(40)]
+        waiting = executor.submit(print, "never")
+        ours = loop.run_in_executor(None, print, "never")
+        assert waiting.cancel()
+        executor.shutdown(wait=False, cancel_futures=True)
+        release.set()
+        concurrent.futures.wait([future for future in busy if not future.cancelled()], 5)
+        with pytest.raises(asyncio.CancelledError):
+            await ours
+        for schedule in (executor.submit, functools.partial(loop.run_in_executor, None)):
+            with pytest.raises(RuntimeError, match="cannot schedule new futures after shutdown"):
+                schedule(int)
+
+    run(loop, use())
 
 
 def test_the_resolution_of_its_clock(loop):

@@ -8,7 +8,7 @@ import warnings
 from asyncio import futures, timeouts
 from typing import TYPE_CHECKING, Any
 
-from epoque.core import debug
+from epoque.core import debug, pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,9 @@ def run_in_executor(
         loop._check_default_executor()
         executor = loop._default_executor
         if executor is None:
-            executor = loop._default_executor = concurrent.futures.ThreadPoolExecutor(thread_name_prefix="asyncio")
+            executor = loop._default_executor = pool.default_executor()
+        if type(executor) is pool.DefaultExecutor:
+            return executor.call_for(loop, func, args)
     return futures.wrap_future(executor.submit(func, *args), loop=loop)
 
 

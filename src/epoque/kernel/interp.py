@@ -33,7 +33,7 @@ def call(context, callback, args):
 
 
 def attempt(context, callback, args):
-    """Run ``callback(*args)`` in `context` and return what it raises, or None; SystemExit and KeyboardInterrupt come out."""
+    """Run ``callback(*args)`` in `context`; return what it raises but for SystemExit and KeyboardInterrupt, or None."""
     try:
         context.run(callback, *args)
     except (SystemExit, KeyboardInterrupt):
