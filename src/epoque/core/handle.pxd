@@ -11,8 +11,7 @@ cdef class Handle:
     cdef object args  # tuple; None once cancelled
     cdef object loop
     cdef object context  # contextvars.Context
-    cdef object origin  # traceback.StackSummary of where it was made, in debug mode; else None
-    cdef object text  # repr from before cancel(), in debug mode; else None
+    cdef object origin  # in debug mode: where it was made, and (`text`) its repr from before cancel(); else None
     cdef bint canceled
     cdef object __weakref__
 

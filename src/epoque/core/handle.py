@@ -21,7 +21,7 @@ _ended = threading.Condition()  # for all handles: hardly ever does anybody wait
 class Handle:
     """A callback with its arguments and its context, to be run once. Returned by `call_soon` and its like."""
 
-    __slots__ = ("__weakref__", "args", "callback", "canceled", "context", "loop", "origin", "text")
+    __slots__ = ("__weakref__", "args", "callback", "canceled", "context", "loop", "origin")
 
     def __init__(self, callback, args, loop, context):
         self.callback = callback
@@ -30,7 +30,6 @@ class Handle:
         self.context = context
         self.canceled = False
         self.origin = None
-        self.text = None
 
     @property
     def __class__(self):
@@ -44,7 +43,7 @@ class Handle:
         if not self.canceled:
             self.canceled = True
             if self.origin is not None and self.loop.get_debug():
-                self.text = repr(self)
+                self.origin.text = repr(self)  # a StackSummary is a list, and may have attributes
             self.callback = None
             self.args = None
 
@@ -96,7 +95,7 @@ class Handle:
         return parts
 
     def __repr__(self):
-        return self.text or f"<{' '.join(self.describe())}>"
+        return self._repr or f"<{' '.join(self.describe())}>"
 
     def __dir__(self):
         return dir(type(self))  # not of what ``__class__`` says
@@ -116,7 +115,7 @@ class Handle:
 
     @property
     def _repr(self):
-        return self.text
+        return getattr(self.origin, "text", None)
 
     @property
     def _callback(self):
@@ -202,7 +201,6 @@ def new_handle(callback, args, loop, context):
     handle.context = context
     handle.canceled = False
     handle.origin = None
-    handle.text = None
     return handle
 
 
@@ -217,7 +215,6 @@ def new_threadsafe_handle(callback, args, loop, context):
     handle.context = context
     handle.canceled = False
     handle.origin = None
-    handle.text = None
     handle.runner = 0
     handle.refused = False
     handle.awaited = False

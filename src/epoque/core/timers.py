@@ -100,7 +100,6 @@ class Timers:
         timer.context = context
         timer.canceled = False
         timer.origin = None
-        timer.text = None
         timer.whence = when
         timer.ticket = self.heap.push(timer, clock.from_seconds(when))
         timer.heap = self.heap
