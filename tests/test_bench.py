@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ from rich.console import Console
 from bench import baseline, floors, report, scenarios, stats, syscalls
 from bench.cli import broken, parse
 from bench.results import About, Document, Results
+from tests.loops import ROOT
 
 pytestmark = pytest.mark.epoque_only("tests the suite, not a loop; once is enough")
 
@@ -92,6 +97,23 @@ def test_what_fails_on_ours_is_a_fault_and_on_a_peer_is_not():
     assert broken(found) == []
     found.failures["micro/chain", "epoque"] = "crashed"
     assert broken(found) == ["micro/chain, epoque: crashed"]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the suite measures on Linux only")
+def test_each_interpreter_that_is_named_gets_a_table_of_its_own(tmp_path: Path):
+    venv.create(tmp_path / "other", symlinks=True)  # has Python, and no epoque
+    other = tmp_path / "other/bin/python"
+    command = [sys.executable, "-m", "bench", "micro/chain", "--quick", "--loops", "asyncio,epoque"]
+    command += ["--python", sys.executable, "--python", str(other), "--json", str(tmp_path / "run.json")]
+    environment = {**os.environ, "PYTHONPATH": ""}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    tables = Document.read(tmp_path / "run.json").results
+    assert [table.python.rpartition("(")[2] for table in tables] == [f"{sys.executable})", f"{other})"]
+    for table in tables:
+        assert table.median("micro/chain", "asyncio") > 0
+    assert "error" in tables[1].loops["epoque"]
+    assert done.returncode == 1
+    assert "fault: epoque: " in done.stdout
 
 
 def test_percentiles():
