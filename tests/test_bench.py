@@ -103,17 +103,18 @@ def test_what_fails_on_ours_is_a_fault_and_on_a_peer_is_not():
 def test_each_interpreter_that_is_named_gets_a_table_of_its_own(tmp_path: Path):
     venv.create(tmp_path / "other", symlinks=True)  # has Python, and no epoque
     other = tmp_path / "other/bin/python"
-    command = [sys.executable, "-m", "bench", "micro/chain", "--quick", "--loops", "asyncio,epoque"]
-    command += ["--python", sys.executable, "--python", str(other), "--json", str(tmp_path / "run.json")]
+    arguments = ["micro/chain", "--quick", "--loops", "asyncio,epoque"]
+    arguments += ["--python", sys.executable, "--python", str(other), "--json", str(tmp_path / "run.json")]
+    # The report, which comes next, needs numpy; the rest of this suite does without.
+    code = "import sys; from bench import cli; found = cli.parse(sys.argv[1:]); cli.measure(found).write(found.json)"
     environment = {**os.environ, "PYTHONPATH": ""}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, env=environment, timeout=120, check=True)
     tables = Document.read(tmp_path / "run.json").results
     assert [table.python.rpartition("(")[2] for table in tables] == [f"{sys.executable})", f"{other})"]
     for table in tables:
         assert table.median("micro/chain", "asyncio") > 0
     assert "error" in tables[1].loops["epoque"]
-    assert done.returncode == 1
-    assert "fault: epoque: " in done.stdout
+    assert [fault.partition(":")[0] for fault in broken(tables[1])] == ["epoque"]
 
 
 def test_percentiles():
