@@ -50,23 +50,26 @@ cdef extern from *:
         list->count++;
     }
 
-    /* Only classes whose objects the garbage collector knows, and whose type itself is not counted by them. */
-    static int epoque_keep(PyObject *cls) {
+    /* Only for classes whose objects the garbage collector knows and do not count their type, and under a GIL. */
+    static void epoque_keep(PyObject *cls) {
+    #ifndef Py_GIL_DISABLED
         PyTypeObject *type = (PyTypeObject *)cls;
         struct epoque_freelist *list = epoque_freelist_of(NULL);
-        if (list == NULL || !PyType_IS_GC(type) || PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) {
-            PyErr_SetString(PyExc_SystemError, "no free list can be had for this class");
-            return -1;
-        }
+        if (list == NULL || !PyType_IS_GC(type) || PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return;
         list->type = type;
         type->tp_alloc = epoque_alloc;
         type->tp_free = epoque_free;
-        return 0;
+    #else
+        (void)cls;
+        (void)epoque_alloc;
+        (void)epoque_free;
+    #endif
     }
     """
-    int epoque_keep(object cls) except -1
+    void epoque_keep(object cls)
 
 
 cdef int keep(object cls) except -1:
     """Let the memory of up to 4,096 instances of `cls` that have gone be used again for the next ones."""
-    return epoque_keep(cls)
+    epoque_keep(cls)
+    return 0
