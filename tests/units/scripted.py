@@ -6,8 +6,8 @@ from epoque.kernel.masks import LEVEL, POLL, READ
 from epoque.selector.fake import RecordingSource
 
 
-def watched(selector, fd, interest=READ, action=None):
-    source = RecordingSource(fd, interest, LEVEL, action)
+def watched(selector, fd, interest=READ, action=None, mode=LEVEL):
+    source = RecordingSource(fd, interest, mode, action)
     selector.add(source)
     return source
 

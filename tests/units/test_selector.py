@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from epoque.kernel.masks import HANGUP, POLL, READ, WRITE
+from epoque.kernel.masks import EDGE, HANGUP, LEVEL, POLL, READ, WRITE
 from epoque.selector.fake import FakeSelector, RecordingSource
 from tests.loops import checked_script
 from tests.units.scripted import armed, batch, generation, interest, operations, watched
@@ -209,6 +209,16 @@ def test_an_event_for_the_direction_that_is_paused_disarms_that_direction_only(s
     assert source.calls == [WRITE]
 
 
+def test_what_is_told_though_it_is_not_wanted_is_asked_for_anew_when_it_is(selector):
+    source = watched(selector, 3, READ | WRITE)
+    source.want(WRITE)
+    batch(selector, (3, READ | WRITE))
+    assert (source.calls, selector.kernel[3][1]) == ([READ | WRITE], WRITE)
+    source.want(READ | WRITE)
+    selector.update(source)
+    assert operations(selector) == ["add", "modify", "modify"]
+
+
 def test_a_source_resumed_by_an_earlier_callback_gets_its_event(selector):
     watched(selector, 3, action=lambda mask: other.want(READ))
     other = watched(selector, 4)
@@ -261,7 +271,47 @@ def test_interest_is_the_sources_own(selector):
     assert (interest(source), armed(source)) == (WRITE, READ)
 
 
+# --- what is told once
+
+
+def test_again_has_the_kernel_look_at_an_edge_triggered_source_only(selector):
+    level, edge = watched(selector, 3), watched(selector, 4, mode=EDGE)
+    selector.again(level)
+    selector.again(edge)
+    assert selector.log == [("add", 3), ("add", 4), ("modify", 4)]
+    edge.want(0)
+    selector.again(edge)
+    selector.again(edge)
+    assert (operations(selector)[3:], list(selector.kernel)) == (["remove"], [3])
+
+
+def test_again_is_nothing_to_a_source_that_is_not_registered(selector):
+    source = watched(selector, 3, mode=EDGE)
+    selector.remove(source)
+    selector.again(source)
+    assert operations(selector) == ["add", "remove"]
+
+
 # --- exceptions
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(LEVEL, ["add"]), (EDGE, ["add", "modify"])])
+def test_an_edge_triggered_source_that_an_exception_leaves_is_told_again(selector, mode, expected):
+    watched(selector, 3, mode=mode, action=lambda mask: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        batch(selector, (3, READ))
+    assert operations(selector) == expected
+
+
+def test_an_exception_that_leaves_after_the_source_is_gone_is_not_followed_by_an_operation(selector):
+    def fail(mask):
+        selector.remove(source)
+        raise KeyboardInterrupt
+
+    source = watched(selector, 3, mode=EDGE, action=fail)
+    with pytest.raises(KeyboardInterrupt):
+        batch(selector, (3, READ))
+    assert operations(selector) == ["add", "remove"]
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit])

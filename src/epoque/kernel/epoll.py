@@ -37,6 +37,7 @@ if available():
 
 
 def _events(mask, mode):
+    """EPOLLPRI tells of urgent data, where a receive stops short though more is there (tcp(7))."""
     events = 0
     if mask & READ:
         events |= select.EPOLLIN if mode == EXCLUSIVE else select.EPOLLIN | select.EPOLLRDHUP
@@ -45,7 +46,7 @@ def _events(mask, mode):
     if mask & HANGUP:
         events |= select.EPOLLRDHUP
     if mode == EDGE:
-        events |= select.EPOLLET
+        events |= select.EPOLLET | select.EPOLLPRI
     elif mode == EXCLUSIVE:
         events |= select.EPOLLEXCLUSIVE
     return events
@@ -60,7 +61,7 @@ class _Masks(dict):
             mask |= READ
         if events & select.EPOLLOUT:
             mask |= WRITE
-        if events & select.EPOLLRDHUP:
+        if events & (select.EPOLLRDHUP | select.EPOLLPRI):
             mask |= READ | HANGUP
         if events & _FAILED:
             mask |= READ | WRITE | HANGUP

@@ -18,6 +18,7 @@ cdef extern from "<sys/epoll.h>" nogil:
         EPOLL_CTL_DEL
         EPOLLIN
         EPOLLOUT
+        EPOLLPRI
         EPOLLRDHUP
         EPOLLHUP
         EPOLLERR
@@ -55,6 +56,7 @@ cpdef bint available() noexcept:
     return True
 
 
+# EPOLLPRI tells of urgent data, where a receive stops short though more is there (tcp(7)).
 cdef uint32_t _events(int mask, int mode) noexcept:
     cdef uint32_t events = 0
     if mask & READ:
@@ -65,7 +67,7 @@ cdef uint32_t _events(int mask, int mode) noexcept:
     if mask & HANGUP:
         events |= EPOLLRDHUP
     if mode == EDGE:
-        events |= EPOQUE_EPOLLET
+        events |= EPOQUE_EPOLLET | EPOLLPRI
     elif mode == EXCLUSIVE:
         events |= EPOLLEXCLUSIVE
     return events
@@ -127,7 +129,7 @@ cdef class Poller:
             mask |= READ
         if events & EPOLLOUT:
             mask |= WRITE
-        if events & EPOLLRDHUP:
+        if events & (EPOLLRDHUP | EPOLLPRI):
             mask |= READ | HANGUP
         if events & (EPOLLHUP | EPOLLERR):
             mask |= READ | WRITE | HANGUP

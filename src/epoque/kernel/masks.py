@@ -2,11 +2,13 @@
 
 READ = 1  # can be read, or has ended
 WRITE = 2  # can be written, or has failed
-HANGUP = 4  # the peer sends no more: what is left to read is all there will be; as an interest: nothing else matters
+HANGUP = (
+    4  # to be read until nothing is left: the peer sends no more, or something urgent; as an interest: only the end
+)
 
 # How a descriptor is watched.
 LEVEL = 0
-EDGE = 1  # told once per change: for descriptors that are rung and never read
+EDGE = 1  # told once per change: for descriptors that are rung and never read, or read until there is no more
 EXCLUSIVE = 2  # one of the processes that share a listener is woken, not all (EPOLLEXCLUSIVE)
 
 # Deadlines of Selector.wait(), in nanoseconds of the monotonic clock.

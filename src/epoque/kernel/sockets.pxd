@@ -14,6 +14,7 @@ cdef class Receiver:
     cdef bytes _spare  # what the next receive fills, unless somebody else has it; or None
     cdef Py_ssize_t _size  # bytes that it has room for
     cdef Py_ssize_t _filled  # bytes that fill() has put there
+    cdef bint full  # the last receive has taken all the room there was; there may be more
 
     cdef object recv(self, int fd)
     cdef Py_ssize_t fill(self, int fd) except -2

@@ -35,18 +35,21 @@ _WOULD_BLOCK = (BlockingIOError, InterruptedError)
 class Receiver:
     """Where a loop receives: `recv` gives what one system call brings, as bytes of exactly that length."""
 
-    __slots__ = ("_data", "_size")
+    __slots__ = ("_data", "_size", "full")
 
     def __init__(self, size):
         self._data = b""
         self._size = size
+        self.full = False  # the last receive has taken all the room there was; there may be more
 
     def recv(self, fd):
         """Bytes, empty at the end of the stream, or None when it would block."""
         try:
-            return os.read(fd, self._size)
+            data = os.read(fd, self._size)
         except BlockingIOError:
             return None
+        self.full = len(data) == self._size
+        return data
 
     def fill(self, fd):
         """Receive without making bytes of it; return the count, 0 at the end of the stream, or -1."""

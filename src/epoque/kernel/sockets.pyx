@@ -168,16 +168,12 @@ cdef class Receiver:
     def __cinit__(self, Py_ssize_t size):
         self._size = size
         self._filled = 0
+        self.full = False
 
     cdef object recv(self, int fd):
         """Bytes, empty at the end of the stream, or None when it would block."""
-        cdef ssize_t count
-        while True:
-            count = c_recv(fd, _memory(self), self._size, 0)
-            if count >= 0:
-                return _take(self, count)
-            if _would_block():
-                return None
+        cdef ssize_t count = self.fill(fd)
+        return None if count < 0 else _take(self, count)
 
     cdef Py_ssize_t fill(self, int fd) except -2:
         """Receive without making bytes of it; return the count, 0 at the end of the stream, or -1."""
@@ -185,6 +181,7 @@ cdef class Receiver:
         while True:
             count = c_recv(fd, _memory(self), self._size, 0)
             if count >= 0:
+                self.full = count == self._size
                 self._filled = count
                 return count
             if _would_block():

@@ -48,6 +48,7 @@ class EpollSelector(Selector):
 
     def __init__(self):
         Selector.__init__(self)
+        self.stream_mode = EDGE  # level-triggered, each event would cost the kernel a second look at the socket
         self.poller = epoll.Poller(BATCH)
         self.alarm = None
 

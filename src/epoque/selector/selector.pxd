@@ -4,6 +4,8 @@ from epoque.selector.source cimport Source
 
 
 cdef unsigned long long NUMBER
+cdef int EDGE
+cdef int LEVEL
 
 
 cdef class Selector:
@@ -13,6 +15,7 @@ cdef class Selector:
     cdef int position  # of the next one to deliver
     cdef int removals  # while this batch was being delivered: its events for unknown sources are explained by them
     cdef int ghosts  # events that nothing explains
+    cdef int stream_mode  # how to watch what is read and written until the kernel has no more
     cdef bint forked  # the instance belongs to our parent process
     cdef object __weakref__
 
@@ -21,11 +24,15 @@ cdef class Selector:
     cpdef int add(self, Source source) except -1
     cpdef int update(self, Source source) except -1
     cpdef bint verify(self, Source source) except -1
+    cpdef int again(self, Source source) except -1
     cpdef int remove(self, Source source) except -1
     cdef int evict(self, Source source) except -1
     cdef int disarm(self, Source source) except -1
-    @cython.locals(source=Source, ident="unsigned long long", mask=int, fd=Py_ssize_t)
     cpdef int dispatch(self) except -1
+    @cython.locals(source=Source, ident="unsigned long long", mask=int, fd=Py_ssize_t)
+    cdef int deliver(self) except -1
+    @cython.locals(source=Source, number=Py_ssize_t)
+    cdef int put_back(self) except -1
     @cython.locals(index=int, number=Py_ssize_t)
     cdef bint has_fetched(self, Source source) except -1
     cdef int calm(self, Source source) except -1

@@ -17,6 +17,7 @@ This class knows nothing of any system; the methods from `arm` on are what a sub
 
 from errno import EBADF, EEXIST, EINVAL, ELOOP, EMFILE, ENFILE, ENOENT, EPERM
 
+from epoque.kernel.masks import EDGE, LEVEL
 from epoque.selector.source import Source
 
 __all__ = ["Selector", "Source"]
@@ -31,7 +32,17 @@ _REPLACED = frozenset({EBADF, ENOENT, EPERM, EINVAL, ELOOP})
 class Selector:
     """The table of sources by descriptor, and the dispatch of batches."""
 
-    __slots__ = ("__weakref__", "count", "forked", "generation", "ghosts", "position", "removals", "table")
+    __slots__ = (
+        "__weakref__",
+        "count",
+        "forked",
+        "generation",
+        "ghosts",
+        "position",
+        "removals",
+        "stream_mode",
+        "table",
+    )
 
     def __init__(self):
         self.table = []
@@ -40,6 +51,7 @@ class Selector:
         self.position = 0
         self.removals = 0
         self.ghosts = 0
+        self.stream_mode = LEVEL
         self.forked = False
 
     def find(self, fd):
@@ -107,6 +119,13 @@ class Selector:
         source.armed = source.interest
         return True
 
+    def again(self, source):
+        """Have it told once more what is ready: of an edge-triggered source not all is used up that an event meant."""
+        if source.mode == EDGE and source.armed == source.interest:
+            self.verify(source)
+        else:
+            self.update(source)
+
     def remove(self, source):
         """Stop watching `source`; one that is not registered is left as it is."""
         if source.generation == 0 or self.find(source.fd) is not source:
@@ -140,18 +159,11 @@ class Selector:
 
     def dispatch(self):
         """Deliver the batch. What an exception of `on_ready` leaves over is delivered by the next call."""
-        while self.position < self.count:
-            ident, mask = self.event(self.position)
-            self.position += 1
-            fd = ident & NUMBER
-            source = self.table[fd] if fd < len(self.table) else None
-            if source is None or source.generation != ident >> 32:
-                if self.removals == 0:
-                    self.ghosts += 1
-            elif mask & source.interest:
-                source.on_ready(mask)
-            else:
-                self.calm(source)
+        try:
+            self.deliver()
+        except BaseException:
+            self.put_back()
+            raise
         if self.ghosts:
             try:
                 self.reopen()
@@ -160,6 +172,29 @@ class Selector:
                 # No descriptor for a new instance: the ghost must be borne a while longer.
                 if exc.errno != EMFILE and exc.errno != ENFILE:
                     raise
+
+    def deliver(self):
+        while self.position < self.count:
+            ident, mask = self.event(self.position)
+            self.position += 1
+            fd = ident & NUMBER
+            source = self.table[fd] if fd < len(self.table) else None
+            if source is None or source.generation != ident >> 32:
+                if self.removals == 0:
+                    self.ghosts += 1
+            else:
+                if not mask & source.interest or mask & source.armed & ~source.interest:
+                    self.calm(source)
+                if mask & source.interest:
+                    source.on_ready(mask)
+
+    def put_back(self):
+        """An exception has left `on_ready`: the event that it was called for may not be used up."""
+        if self.position:
+            number = self.event(self.position - 1)[0] & NUMBER
+            source = self.table[number] if number < len(self.table) else None
+            if source is not None and source.mode == EDGE:
+                self.again(source)
 
     def has_fetched(self, source):
         """Whether the batch that is still to be delivered has an event for `source`."""
@@ -172,7 +207,8 @@ class Selector:
     def calm(self, source):
         """Disarm what `source` no longer wants: a pause is not told to the kernel before it matters.
 
-        EPOLLHUP and EPOLLERR cannot be masked; a source that wants nothing is unregistered until it does.
+        When it is wanted again the kernel looks anew, so that nothing is lost that was told only once. EPOLLHUP and
+        EPOLLERR cannot be masked; a source that wants nothing is unregistered until it does.
         """
         try:
             self.update(source)

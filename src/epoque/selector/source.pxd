@@ -4,7 +4,7 @@ cdef int LEVEL
 cdef class Source:
     cdef int fd  # -1 once closed
     cdef int interest  # what it wants to be told: READ | WRITE
-    cdef int mode  # LEVEL, EDGE or EXCLUSIVE; fixed
+    cdef int mode  # LEVEL, EDGE or EXCLUSIVE; fixed once it is armed
     cdef int armed  # what the kernel reports; may lag behind interest until an event for it arrives
     cdef bint owned  # the descriptor is the source's own, to be closed with it
     cdef unsigned int generation  # of this registration, 0 when there is none

@@ -11,6 +11,7 @@ cdef int READ
 cdef int WRITE
 cdef int AF_INET
 cdef int AF_INET6
+cdef int IPPROTO_TCP
 cdef int READS_AFTER_HANGUP
 
 
@@ -29,6 +30,7 @@ cdef class StreamTransport(ByteTransport):
     cdef bint receive_ciphertext(self) except -1
     @cython.locals(count=Py_ssize_t)
     cdef bint receive_into(self) except -1
+    cdef int describe(self, int family, int proto) except -1
     cdef int deliver(self, str name, object argument) except -1
     cdef int end_of_stream(self) except -1
     @cython.locals(sent=Py_ssize_t)

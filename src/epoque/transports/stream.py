@@ -29,6 +29,7 @@ __all__ = ["StreamTransport", "accepted", "connected"]
 
 AF_INET = int(socket.AF_INET)
 AF_INET6 = int(socket.AF_INET6)
+IPPROTO_TCP = socket.IPPROTO_TCP
 READS_AFTER_HANGUP = 16  # receives in a row from one connection, before the others have their turn
 
 
@@ -57,6 +58,18 @@ class StreamTransport(ByteTransport):
         self.buffered = isinstance(protocol, asyncio.BufferedProtocol)
         self.secured = isinstance(protocol, TLSConnection)
         self.take_over(fd)
+
+    def describe(self, family, proto):
+        """Say what kind of socket it is, before it is watched.
+
+        A receive from TCP that is short has taken all there was, unless the peer has hung up or sent something urgent,
+        which an event tells, and a send that is short has left no room; so these can be watched edge-triggered. Other
+        kinds keep messages (SCTP), or passed descriptors (unix(7)), apart.
+        """
+        self.family = family
+        self.proto = proto
+        if family in (AF_INET, AF_INET6) and proto in (0, IPPROTO_TCP):
+            self.mode = self.loop.selector.stream_mode
 
     @property
     def __class__(self):
@@ -90,7 +103,10 @@ class StreamTransport(ByteTransport):
     def on_ready(self, mask):
         if mask & READ and self.interest & READ:
             rounds = 1
-            while self.receive() and mask & HANGUP and self.interest & READ and rounds < READS_AFTER_HANGUP:
+            while self.receive() and mask & HANGUP:
+                if not self.interest & READ or rounds == READS_AFTER_HANGUP:
+                    self.loop.selector.again(self)
+                    break
                 rounds += 1
         if mask & WRITE and self.interest & WRITE:
             self.flush()
@@ -115,6 +131,8 @@ class StreamTransport(ByteTransport):
         if not data:
             self.end_of_stream()
             return False
+        if self.receiver.full:
+            self.loop.selector.again(self)
         self.deliver("data_received", data)
         return True
 
@@ -131,6 +149,8 @@ class StreamTransport(ByteTransport):
         if count == 0:
             self.end_of_stream()
             return False
+        if self.receiver.full:
+            self.loop.selector.again(self)
         self.deliver("_take", self.receiver)
         return True
 
@@ -146,6 +166,7 @@ class StreamTransport(ByteTransport):
             self.blame(exc, "get_buffer")
             return False
         if not self.interest & READ or self.protocol is not protocol:  # get_buffer() closed, paused or handed over
+            self.loop.selector.again(self)
             return False
         try:
             count = sockets.recv_into(self.number(), buffer)
@@ -163,6 +184,8 @@ class StreamTransport(ByteTransport):
         if count == 0:
             self.end_of_stream()
             return False
+        if count >= len(buffer):
+            self.loop.selector.again(self)
         self.deliver("buffer_updated", count)
         return True
 
@@ -300,7 +323,7 @@ class StreamTransport(ByteTransport):
             self.grant()
         else:
             self.interest |= WRITE
-            self.loop.selector.update(self)
+            self.loop.selector.again(self)
         return self.room
 
     def watch(self):
@@ -352,8 +375,7 @@ def connected(loop, sock, protocol, waiter=None, extra=None, server=None, contex
         loop, sock.fileno(), protocol, server, interp.copy_context() if context is None else context
     )
     transport.extra = dict(extra) if extra else None
-    transport.family = family
-    transport.proto = sock.proto
+    transport.describe(family, sock.proto)
     transport.sockname = base.local_name(sock)
     transport.peername = extra["peername"] if extra and "peername" in extra else base.peer_name(sock)
     if transport.family == AF_INET or transport.family == AF_INET6:
@@ -374,8 +396,7 @@ def accepted(loop, fd, family, proto, peername, sockname, protocol, server, cont
     except BaseException:
         events.close(fd)
         raise
-    transport.family = family
-    transport.proto = proto
+    transport.describe(family, proto)
     transport.peername = peername
     transport.sockname = sockname
     try:
