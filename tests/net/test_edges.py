@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 import socket
 
 import pytest
 
 from tests.net.peers import (
-    LIMIT,
     BufferedRecorder,
     Recorder,
     overriding,
@@ -26,12 +26,12 @@ both_kinds = pytest.mark.parametrize("kind", ["tcp", "unix"])
 
 def drained(sock):
     """What a plain socket can receive by now."""
-    received = bytearray()
+    received, limit = bytearray(), sock.gettimeout()
     sock.setblocking(False)
     with contextlib.suppress(BlockingIOError):
         while True:
             received += sock.recv(1_000_000)
-    sock.settimeout(LIMIT)
+    sock.settimeout(limit)
     return received
 
 
@@ -188,3 +188,83 @@ async def test_descriptors_that_are_passed_along_do_not_hold_back_what_comes_beh
     await settle()
     transport.resume_reading()
     assert await protocol.receives(12) == b"beforebehind"
+
+
+class Moody(BufferedRecorder):
+    """Has a buffer of another size each time, and pauses at times, before data come or after."""
+
+    def __init__(self, chance):
+        super().__init__()
+        self.chance = chance
+
+    def may_pause(self, event):
+        if self.chance.random() < 0.1:
+            self.transport.pause_reading()
+            self.note(event)
+
+    def get_buffer(self, sizehint):
+        self.may_pause("hesitates")
+        self.buffer = bytearray(self.chance.choice((1, 100, 5000, 300_000)))
+        return self.buffer
+
+    def buffer_updated(self, nbytes):
+        super().buffer_updated(nbytes)
+        self.may_pause("has enough")
+
+
+class Streaming(Recorder):
+    """Hands on what it gets to another one's record."""
+
+    def __init__(self, moody):
+        super().__init__()
+        self.moody = moody
+
+    def data_received(self, data):
+        self.moody.data += data
+        self.moody.note("data")
+        self.moody.may_pause("has enough")
+
+    def eof_received(self):
+        return self.moody.eof_received()
+
+    def connection_lost(self, exc):
+        self.moody.connection_lost(exc)
+
+
+@both_kinds
+@pytest.mark.parametrize("seed", range(30))
+async def test_all_that_was_sent_is_delivered_whatever_happens_meanwhile(attach, kind, seed):
+    chance = random.Random(seed)
+    transport, protocol, peer = await attach(lambda: Moody(chance), kind=kind)
+    peer.setblocking(False)
+    sent = bytearray()
+    for _ in range(chance.randrange(5, 60)):
+        action = chance.choice(("send", "send", "send", "urgent", "pause", "resume", "settle", "hand over", "write"))
+        if action == "send":
+            data = chance.choice((b"a", b"b" * 1000, b"c" * 262_144, b"d" * 400_000))
+            with contextlib.suppress(BlockingIOError):
+                sent += data[: peer.send(data)]
+        elif action == "urgent" and kind == "tcp":
+            with contextlib.suppress(BlockingIOError):
+                peer.send(b"!", socket.MSG_OOB)
+        elif action == "pause":
+            transport.pause_reading()
+        elif action == "resume":
+            transport.resume_reading()
+        elif action == "settle":
+            await settle(chance.randrange(1, 4))
+        elif action == "hand over":
+            transport.set_protocol(chance.choice((protocol, Streaming(protocol))))
+        elif action == "write":
+            transport.write(bytes(chance.choice((10, 3_000_000))))
+            if chance.random() < 0.5:
+                drained(peer)
+    transport.set_protocol(protocol)
+    protocol.chance = random.Random(0)
+    protocol.may_pause = lambda event: None
+    transport.resume_reading()
+    await protocol.until(lambda: len(protocol.data.replace(b"!", b"")) == len(sent))
+    drained(peer)
+    peer.close()
+    await protocol.lost()
+    assert protocol.data.replace(b"!", b"") == sent
