@@ -28,9 +28,8 @@ cdef class Selector:
     cpdef int remove(self, Source source) except -1
     cdef int evict(self, Source source) except -1
     cdef int disarm(self, Source source) except -1
-    cpdef int dispatch(self) except -1
     @cython.locals(source=Source, ident="unsigned long long", mask=int, fd=Py_ssize_t)
-    cdef int deliver(self) except -1
+    cpdef int dispatch(self) except -1
     @cython.locals(source=Source, number=Py_ssize_t)
     cdef int put_back(self) except -1
     @cython.locals(index=int, number=Py_ssize_t)

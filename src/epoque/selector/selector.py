@@ -160,7 +160,19 @@ class Selector:
     def dispatch(self):
         """Deliver the batch. What an exception of `on_ready` leaves over is delivered by the next call."""
         try:
-            self.deliver()
+            while self.position < self.count:
+                ident, mask = self.event(self.position)
+                self.position += 1
+                fd = ident & NUMBER
+                source = self.table[fd] if fd < len(self.table) else None
+                if source is None or source.generation != ident >> 32:
+                    if self.removals == 0:
+                        self.ghosts += 1
+                else:
+                    if not mask & source.interest or mask & source.armed & ~source.interest:
+                        self.calm(source)
+                    if mask & source.interest:
+                        source.on_ready(mask)
         except BaseException:
             self.put_back()
             raise
@@ -172,21 +184,6 @@ class Selector:
                 # No descriptor for a new instance: the ghost must be borne a while longer.
                 if exc.errno != EMFILE and exc.errno != ENFILE:
                     raise
-
-    def deliver(self):
-        while self.position < self.count:
-            ident, mask = self.event(self.position)
-            self.position += 1
-            fd = ident & NUMBER
-            source = self.table[fd] if fd < len(self.table) else None
-            if source is None or source.generation != ident >> 32:
-                if self.removals == 0:
-                    self.ghosts += 1
-            else:
-                if not mask & source.interest or mask & source.armed & ~source.interest:
-                    self.calm(source)
-                if mask & source.interest:
-                    source.on_ready(mask)
 
     def put_back(self):
         """An exception has left `on_ready`: the event that it was called for may not be used up."""
