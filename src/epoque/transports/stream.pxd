@@ -28,7 +28,7 @@ cdef class StreamTransport(ByteTransport):
 
     @cython.locals(count=Py_ssize_t)
     cdef bint receive_ciphertext(self) except -1
-    @cython.locals(count=Py_ssize_t)
+    @cython.locals(count=Py_ssize_t, room=Py_ssize_t)
     cdef bint receive_into(self) except -1
     cdef int describe(self, int family, int proto) except -1
     cdef int deliver(self, str name, object argument) except -1

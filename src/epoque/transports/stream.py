@@ -158,7 +158,8 @@ class StreamTransport(ByteTransport):
         protocol = self.protocol
         try:
             buffer = interp.call_method(self.context, protocol, "get_buffer", -1)
-            if not len(buffer):
+            room = len(buffer)
+            if room == 0:
                 raise RuntimeError("get_buffer() returned an empty buffer")
         except (SystemExit, KeyboardInterrupt):
             raise
@@ -184,7 +185,7 @@ class StreamTransport(ByteTransport):
         if count == 0:
             self.end_of_stream()
             return False
-        if count >= len(buffer):
+        if count >= room:
             self.loop.selector.again(self)
         self.deliver("buffer_updated", count)
         return True
