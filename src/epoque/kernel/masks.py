@@ -2,9 +2,7 @@
 
 READ = 1  # can be read, or has ended
 WRITE = 2  # can be written, or has failed
-HANGUP = (
-    4  # to be read until nothing is left: the peer sends no more, or something urgent; as an interest: only the end
-)
+HANGUP = 4  # read until nothing is left: the peer has ended, or is urgent; as an interest: nothing but that
 
 # How a descriptor is watched.
 LEVEL = 0
