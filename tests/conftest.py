@@ -60,6 +60,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what shall run in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     new_loop().close()  # what the first loop loads may keep a descriptor (libffi of its own file), which is no leak
     gc.freeze()  # keeps the gc.collect() after each test cheap: what collection loaded is not looked at again
 
