@@ -7,10 +7,12 @@ import contextlib
 import os
 import random
 import socket
+import time
 
 import pytest
 
 from tests.net.peers import (
+    LIMIT,
     BufferedRecorder,
     Recorder,
     overriding,
@@ -65,6 +67,22 @@ async def test_a_buffer_of_items_larger_than_a_byte(attach, kind):
 
 
 @both_kinds
+async def test_a_buffer_that_says_it_is_larger_than_it_is(attach, kind):
+    class Lying(bytearray):
+        def __len__(self):
+            return 65_536
+
+    class Deceived(BufferedRecorder):
+        def get_buffer(self, sizehint):
+            self.buffer = Lying(10)
+            return self.buffer
+
+    transport, protocol, peer = await attach(Deceived, kind=kind)
+    peer.sendall(pattern(1000))
+    assert await protocol.receives(1000) == pattern(1000)
+
+
+@both_kinds
 async def test_get_buffer_that_pauses_leaves_the_data_for_later(attach, kind):
     class Hesitant(BufferedRecorder):
         def get_buffer(self, sizehint):
@@ -114,6 +132,34 @@ def test_an_exception_that_leaves_the_loop_leaves_the_rest_for_the_next_run(loop
     with pytest.raises(KeyboardInterrupt):
         loop.run_until_complete(protocol.receives(len(data)))
     assert loop.run_until_complete(protocol.receives(len(data))) == data
+    transport.abort()
+    loop.run_until_complete(protocol.lost())
+
+
+@both_kinds
+def test_an_exception_after_a_turn_inside_the_callback_leaves_the_rest_for_the_next_run(loop, sockets, kind):
+    near, peer = tcp_pair() if kind == "tcp" else socket.socketpair()
+    sockets.callback(peer.close)
+    near.setblocking(False)
+
+    class Nested(Recorder):
+        def data_received(self, data):
+            super().data_received(data)
+            time.sleep(0.001)  # so that the turn looks at its descriptors
+            loop.call_soon(int)
+            loop._run_once()
+            raise KeyboardInterrupt
+
+    transport, protocol = loop.run_until_complete(loop.create_connection(Nested, sock=near))
+    output = pattern(4_000_000)
+    transport.write(output)
+    loop.run_until_complete(settle())
+    received = drained(peer)
+    peer.sendall(b"now it can be read and written at once")
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(asyncio.sleep(LIMIT))
+    received += loop.run_until_complete(asyncio.to_thread(recv_exactly, peer, len(output) - len(received)))
+    assert received == output
     transport.abort()
     loop.run_until_complete(protocol.lost())
 

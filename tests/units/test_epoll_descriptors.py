@@ -274,6 +274,21 @@ def test_the_child_of_a_fork_edits_an_instance_of_its_own(selector, pair):
     assert source.calls == [READ]
 
 
+def test_the_child_of_a_fork_takes_no_event_from_its_parents_instance(selector, pair):
+    left, right = pair()
+    source = watched(selector, left, mode=EDGE)
+    right.send(b"x")
+
+    def child():
+        selector._forked()
+        turn(selector)
+        assert source.calls == [READ]
+
+    assert exit_code(forked(child)) == 0
+    turn(selector)
+    assert source.calls == [READ]
+
+
 def test_the_child_of_a_fork_that_closes_the_selector_leaves_the_parents_alone(selector, pair):
     left, right = pair()
     source = watched(selector, left)

@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from epoque.kernel.masks import EDGE, EXCLUSIVE, HANGUP, NEVER, READ, WRITE
+from epoque.kernel.masks import EDGE, EXCLUSIVE, HANGUP, LEVEL, NEVER, READ, URGENT, WRITE
 from epoque.selector.epoll import EpollSelector
 from tests.units.real import EPOLLEXCLUSIVE, close, kernel, quiet, turn, watched
 
@@ -37,6 +37,17 @@ def test_what_is_readable_is_reported_until_it_is_read(selector, pair):
     left.recv(1)
     turn(selector)
     assert source.calls == [READ] * 4
+
+
+@pytest.mark.parametrize(("mode", "mask"), [(LEVEL, READ), (EDGE, READ | URGENT)])
+def test_an_edge_triggered_source_is_told_of_urgent_data(selector, mode, mask):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with socket.create_connection(listener.getsockname()) as peer, listener.accept()[0] as near:
+            source = watched(selector, near, READ, mode)
+            peer.send(b"x")
+            peer.send(b"!", socket.MSG_OOB)
+            turn(selector, NEVER)
+            assert source.calls[-1] == mask
 
 
 def test_what_is_writable_is_reported_while_it_is_wanted(selector, pair):

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epoque.kernel.masks import NEVER
+from epoque.kernel.masks import EDGE, NEVER, READ
 from tests.conftest import open_descriptors
 from tests.loops import exit_code, forked
 from tests.units.twins import FORMS, twin
@@ -199,6 +199,22 @@ def test_a_system_without_timerfd_says_so():
     module._has_timerfd = False
     module._libc = None
     assert module.timerfd_open() == -1
+
+
+def test_an_event_that_an_exception_takes_away_while_it_is_fetched_is_told_again(monkeypatch):
+    """Interpreted: a signal's handler may run, and raise, between the system call and the end of the method."""
+    module = twin("epoll", "interpreted")
+    reader, writer = os.pipe()
+    with opened(reader), opened(writer), contextlib.closing(module.Poller(16)) as poller:
+        poller.add(reader, 1, READ, EDGE)
+        os.write(writer, b"!")
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_masks", {})
+            with pytest.raises(KeyError):
+                poller.wait(False)
+        assert poller.wait(False) == 1
+        assert poller.event(0) == (reader | 1 << 32, READ)
+        assert poller.wait(False) == 0
 
 
 def test_a_pipe_is_private(events):

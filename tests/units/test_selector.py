@@ -303,6 +303,17 @@ def test_an_edge_triggered_source_that_an_exception_leaves_is_told_again(selecto
     assert operations(selector) == expected
 
 
+def test_what_an_exception_leaves_in_a_child_is_not_told_to_its_parents_instance(selector):
+    def fork(mask):
+        selector._forked()
+        raise SystemExit
+
+    watched(selector, 3, mode=EDGE, action=fork)
+    with pytest.raises(SystemExit):
+        batch(selector, (3, READ))
+    assert operations(selector) == ["add"]
+
+
 def test_an_exception_that_leaves_after_the_source_is_gone_is_not_followed_by_an_operation(selector):
     def fail(mask):
         selector.remove(source)

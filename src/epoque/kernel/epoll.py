@@ -10,7 +10,7 @@ import select
 import sys
 import time
 
-from epoque.kernel.masks import EDGE, EXCLUSIVE, HANGUP, NEVER, READ, WRITE
+from epoque.kernel.masks import EDGE, EXCLUSIVE, HANGUP, NEVER, READ, URGENT, WRITE
 
 __all__ = ["Poller", "available", "timerfd_arm", "timerfd_open"]
 
@@ -37,7 +37,6 @@ if available():
 
 
 def _events(mask, mode):
-    """EPOLLPRI tells of urgent data, where a receive stops short though more is there (tcp(7))."""
     events = 0
     if mask & READ:
         events |= select.EPOLLIN if mode == EXCLUSIVE else select.EPOLLIN | select.EPOLLRDHUP
@@ -46,7 +45,7 @@ def _events(mask, mode):
     if mask & HANGUP:
         events |= select.EPOLLRDHUP
     if mode == EDGE:
-        events |= select.EPOLLET | select.EPOLLPRI
+        events |= select.EPOLLET | select.EPOLLPRI  # tcp(7): urgent data
     elif mode == EXCLUSIVE:
         events |= select.EPOLLEXCLUSIVE
     return events
@@ -61,8 +60,10 @@ class _Masks(dict):
             mask |= READ
         if events & select.EPOLLOUT:
             mask |= WRITE
-        if events & (select.EPOLLRDHUP | select.EPOLLPRI):
+        if events & select.EPOLLRDHUP:
             mask |= READ | HANGUP
+        if events & select.EPOLLPRI:
+            mask |= READ | URGENT
         if events & _FAILED:
             mask |= READ | WRITE | HANGUP
         self[events] = mask
@@ -150,14 +151,7 @@ class Poller:
         """Fetch a batch; return how many events it has. A `blocking` wait may end with none, when a signal came."""
         if self._stale:
             self._renew()
-        pairs = self._epoll.poll(None if blocking else 0, self._capacity)
-        if not pairs:
-            return 0
-        if self._doubtful:
-            pairs = self._confirmed(pairs)
-        generations = self._generations
-        self._batch = [(fd | generations.get(fd, 0) << 32, _masks[events]) for fd, events in pairs]
-        return len(pairs)
+        return self._fetch(None if blocking else 0)
 
     def wait_until(self, deadline, now):
         """As a blocking `wait`, at most to `deadline`, in milliseconds rounded up; for systems without timerfd."""
@@ -165,11 +159,21 @@ class Poller:
             return self.wait(True)
         if self._stale:
             self._renew()
-        pairs = self._epoll.poll(min(max(0.0, (deadline - now) / 1e9), 86_400.0), self._capacity)
-        if self._doubtful:
-            pairs = self._confirmed(pairs)
-        self._batch = [(fd | self._generations.get(fd, 0) << 32, _masks[events]) for fd, events in pairs]
-        return len(pairs)
+        return self._fetch(min(max(0.0, (deadline - now) / 1e9), 86_400.0))
+
+    def _fetch(self, timeout):
+        try:
+            pairs = self._epoll.poll(timeout, self._capacity)
+            if not pairs:
+                return 0
+            if self._doubtful:
+                pairs = self._confirmed(pairs)
+            generations = self._generations
+            self._batch = [(fd | generations.get(fd, 0) << 32, _masks[events]) for fd, events in pairs]
+            return len(pairs)
+        except BaseException:  # a signal's handler: what is told only once must be told to a new instance
+            self._stale = True
+            raise
 
     def event(self, index):
         """Event `index` of the batch: ``fd | generation << 32``, and what it says as READ, WRITE and HANGUP."""

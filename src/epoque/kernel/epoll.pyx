@@ -47,6 +47,7 @@ cdef enum:
     READ = 1
     WRITE = 2
     HANGUP = 4
+    URGENT = 8
     EDGE = 1
     EXCLUSIVE = 2
     LONGEST_WAIT = 86_400_000  # milliseconds
@@ -56,7 +57,6 @@ cpdef bint available() noexcept:
     return True
 
 
-# EPOLLPRI tells of urgent data, where a receive stops short though more is there (tcp(7)).
 cdef uint32_t _events(int mask, int mode) noexcept:
     cdef uint32_t events = 0
     if mask & READ:
@@ -67,7 +67,7 @@ cdef uint32_t _events(int mask, int mode) noexcept:
     if mask & HANGUP:
         events |= EPOLLRDHUP
     if mode == EDGE:
-        events |= EPOQUE_EPOLLET | EPOLLPRI
+        events |= EPOQUE_EPOLLET | EPOLLPRI  # tcp(7): urgent data
     elif mode == EXCLUSIVE:
         events |= EPOLLEXCLUSIVE
     return events
@@ -129,8 +129,10 @@ cdef class Poller:
             mask |= READ
         if events & EPOLLOUT:
             mask |= WRITE
-        if events & (EPOLLRDHUP | EPOLLPRI):
+        if events & EPOLLRDHUP:
             mask |= READ | HANGUP
+        if events & EPOLLPRI:
+            mask |= READ | URGENT
         if events & (EPOLLHUP | EPOLLERR):
             mask |= READ | WRITE | HANGUP
         return self._batch[index].data.u64, mask

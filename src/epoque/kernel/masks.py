@@ -2,7 +2,8 @@
 
 READ = 1  # can be read, or has ended
 WRITE = 2  # can be written, or has failed
-HANGUP = 4  # read until nothing is left: the peer has ended, or is urgent; as an interest: nothing but that
+HANGUP = 4  # the peer sends no more: what is left to read is all there will be; as an interest: nothing else matters
+URGENT = 8  # a receive stops short at something urgent, though there may be more behind it
 
 # How a descriptor is watched.
 LEVEL = 0

@@ -59,6 +59,8 @@ class EpollSelector(Selector):
     def wait(self, deadline):
         if self.position < self.count:
             return 0
+        if self.forked:  # by a signal's handler, just now: what is taken out of the parent's instance is missed there
+            self.reopen()
         self.position = self.count = self.removals = 0
         if deadline == POLL:
             self.count = self.poller.wait(False)

@@ -30,8 +30,6 @@ cdef class Selector:
     cdef int disarm(self, Source source) except -1
     @cython.locals(source=Source, ident="unsigned long long", mask=int, fd=Py_ssize_t)
     cpdef int dispatch(self) except -1
-    @cython.locals(source=Source, number=Py_ssize_t)
-    cdef int put_back(self) except -1
     @cython.locals(index=int, number=Py_ssize_t)
     cdef bint has_fetched(self, Source source) except -1
     cdef int calm(self, Source source) except -1

@@ -159,6 +159,7 @@ class Selector:
 
     def dispatch(self):
         """Deliver the batch. What an exception of `on_ready` leaves over is delivered by the next call."""
+        source = None
         try:
             while self.position < self.count:
                 ident, mask = self.event(self.position)
@@ -174,7 +175,8 @@ class Selector:
                     if mask & source.interest:
                         source.on_ready(mask)
         except BaseException:
-            self.put_back()
+            if source is not None and source.mode == EDGE and not self.forked:
+                self.again(source)  # it may have left something unused
             raise
         if self.ghosts:
             try:
@@ -184,14 +186,6 @@ class Selector:
                 # No descriptor for a new instance: the ghost must be borne a while longer.
                 if exc.errno != EMFILE and exc.errno != ENFILE:
                     raise
-
-    def put_back(self):
-        """An exception has left `on_ready`: the event that it was called for may not be used up."""
-        if self.position:
-            number = self.event(self.position - 1)[0] & NUMBER
-            source = self.table[number] if number < len(self.table) else None
-            if source is not None and source.mode == EDGE:
-                self.again(source)
 
     def has_fetched(self, source):
         """Whether the batch that is still to be delivered has an event for `source`."""

@@ -8,11 +8,13 @@ from epoque.transports.writer cimport ByteTransport
 
 cdef int HANGUP
 cdef int READ
+cdef int URGENT
 cdef int WRITE
 cdef int AF_INET
 cdef int AF_INET6
 cdef int IPPROTO_TCP
 cdef int READS_AFTER_HANGUP
+cdef tuple MEASURED
 
 
 @cython.final

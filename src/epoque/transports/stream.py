@@ -20,7 +20,7 @@ from collections import deque
 
 from epoque.core import debug
 from epoque.kernel import events, interp, sockets
-from epoque.kernel.masks import HANGUP, READ, WRITE
+from epoque.kernel.masks import HANGUP, READ, URGENT, WRITE
 from epoque.transports import base, sendqueue
 from epoque.transports.tlsconnection import TLSConnection
 from epoque.transports.writer import ByteTransport
@@ -30,6 +30,7 @@ __all__ = ["StreamTransport", "accepted", "connected"]
 AF_INET = int(socket.AF_INET)
 AF_INET6 = int(socket.AF_INET6)
 IPPROTO_TCP = socket.IPPROTO_TCP
+MEASURED = (bytearray, memoryview)  # have no fewer bytes than len() says; what others say is their own matter
 READS_AFTER_HANGUP = 16  # receives in a row from one connection, before the others have their turn
 
 
@@ -108,6 +109,8 @@ class StreamTransport(ByteTransport):
                     self.loop.selector.again(self)
                     break
                 rounds += 1
+            if mask & URGENT:
+                self.loop.selector.again(self)
         if mask & WRITE and self.interest & WRITE:
             self.flush()
             if self.queue.size == 0:
@@ -185,7 +188,7 @@ class StreamTransport(ByteTransport):
         if count == 0:
             self.end_of_stream()
             return False
-        if count >= room:
+        if count >= room or type(buffer) not in MEASURED:
             self.loop.selector.again(self)
         self.deliver("buffer_updated", count)
         return True
