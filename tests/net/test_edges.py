@@ -152,6 +152,7 @@ def test_an_exception_after_a_turn_inside_the_callback_leaves_the_rest_for_the_n
 
     transport, protocol = loop.run_until_complete(loop.create_connection(Nested, sock=near))
     output = pattern(4_000_000)
+    transport.set_write_buffer_limits(2 * len(output))  # or resume_writing could come within data_received
     transport.write(output)
     loop.run_until_complete(settle())
     received = drained(peer)
