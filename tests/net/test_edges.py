@@ -98,21 +98,6 @@ async def test_get_buffer_that_pauses_leaves_the_data_for_later(attach, kind):
     assert await protocol.receives(5) == b"hello"
 
 
-@pytest.mark.asyncio_wrong("fills the buffer of the former protocol, and tells the next one of it")
-@both_kinds
-async def test_get_buffer_that_hands_over_leaves_the_data_to_the_next_protocol(attach, kind):
-    successor = Recorder()
-
-    class Leaving(BufferedRecorder):
-        def get_buffer(self, sizehint):
-            self.transport.set_protocol(successor)
-            return super().get_buffer(sizehint)
-
-    transport, protocol, peer = await attach(Leaving, kind=kind)
-    peer.sendall(b"hello")
-    assert await successor.receives(5) == b"hello"
-
-
 @both_kinds
 def test_an_exception_that_leaves_the_loop_leaves_the_rest_for_the_next_run(loop, sockets, kind):
     sock, peer = tcp_pair() if kind == "tcp" else socket.socketpair()

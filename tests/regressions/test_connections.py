@@ -232,7 +232,8 @@ async def ending_once(loop, choices):
 
 
 @pytest.mark.asyncio_wrong("it calls buffer_updated of the protocol that has not given the buffer")
-async def test_a_protocol_that_hands_over_in_get_buffer_receives_nothing_more(loop, attach):
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+async def test_a_protocol_that_hands_over_in_get_buffer_receives_nothing_more(loop, attach, kind):
     heir = Recorder()
 
     class Handing(BufferedRecorder):
@@ -240,7 +241,7 @@ async def test_a_protocol_that_hands_over_in_get_buffer_receives_nothing_more(lo
             self.transport.set_protocol(heir)
             return super().get_buffer(sizehint)
 
-    transport, protocol, peer = await attach(Handing)
+    transport, protocol, peer = await attach(Handing, kind=kind)
     peer.send(b"for the heir")
     assert await heir.receives(12) == b"for the heir"
     assert protocol.log == ["made"]
