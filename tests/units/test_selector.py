@@ -292,6 +292,16 @@ def test_again_is_nothing_to_a_source_that_is_not_registered(selector):
     assert operations(selector) == ["add", "remove"]
 
 
+def test_what_is_asked_for_again_in_a_child_is_told_by_its_own_instance(selector):
+    source = watched(selector, 3, mode=EDGE)
+    selector._forked()
+    source.want(READ | WRITE)
+    selector.again(source)
+    assert operations(selector) == ["add"]
+    selector.update(source)
+    assert (operations(selector), selector.kernel[3][1]) == (["add", "reopen", "add", "modify"], READ | WRITE)
+
+
 # --- exceptions
 
 

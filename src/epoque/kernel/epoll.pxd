@@ -20,9 +20,8 @@ cdef class Poller:
     cdef int add(self, int fd, unsigned int generation, int mask, int mode) except -1
     cdef int modify(self, int fd, unsigned int generation, int mask, int mode) except -1
     cdef int remove(self, int fd) except -1
-    cdef int wait(self, bint blocking) except -1
-    cdef int wait_until(self, long long deadline, long long now) except -1
-    cdef (unsigned long long, int) event(self, int index) noexcept
+    cdef int wait(self, long long timeout) except -1
+    cdef (int, unsigned int, int) event(self, int index) noexcept
     cdef int close(self) except -1
 
 

@@ -10,7 +10,7 @@ import select
 import sys
 import time
 
-from epoque.kernel.masks import EDGE, EXCLUSIVE, HANGUP, NEVER, READ, URGENT, WRITE
+from epoque.kernel.masks import EDGE, EXCLUSIVE, HANGUP, READ, URGENT, WRITE
 
 __all__ = ["Poller", "available", "timerfd_arm", "timerfd_open"]
 
@@ -18,6 +18,8 @@ __all__ = ["Poller", "available", "timerfd_arm", "timerfd_open"]
 class _Itimerspec(ctypes.Structure):
     _fields_ = [(name, ctypes.c_long) for name in ("interval_sec", "interval_nsec", "value_sec", "value_nsec")]
 
+
+LONGEST_WAIT = 86_400 * 10**9  # nanoseconds
 
 _FAILED = 0
 _MODES = 0
@@ -147,36 +149,28 @@ class Poller:
                 confirmed.append((fd, events))
         return confirmed
 
-    def wait(self, blocking):
-        """Fetch a batch; return how many events it has. A `blocking` wait may end with none, when a signal came."""
+    def wait(self, timeout):
+        """Fetch a batch; return how many events it has. A wait may end early with none, when a signal came.
+
+        `timeout` is in nanoseconds, rounded up to milliseconds; 0 to poll, below 0 to wait without end.
+        """
         if self._stale:
             self._renew()
-        return self._fetch(None if blocking else 0)
-
-    def wait_until(self, deadline, now):
-        """As a blocking `wait`, at most to `deadline`, in milliseconds rounded up; for systems without timerfd."""
-        if deadline == NEVER:
-            return self.wait(True)
-        if self._stale:
-            self._renew()
-        return self._fetch(min(max(0.0, (deadline - now) / 1e9), 86_400.0))
-
-    def _fetch(self, timeout):
         try:
-            pairs = self._epoll.poll(timeout, self._capacity)
+            pairs = self._epoll.poll(min(timeout, LONGEST_WAIT) / 1e9 if timeout > 0 else timeout, self._capacity)
             if not pairs:
                 return 0
             if self._doubtful:
                 pairs = self._confirmed(pairs)
             generations = self._generations
-            self._batch = [(fd | generations.get(fd, 0) << 32, _masks[events]) for fd, events in pairs]
+            self._batch = [(fd, generations.get(fd, 0), _masks[events]) for fd, events in pairs]
             return len(pairs)
         except BaseException:  # a signal's handler: what is told only once must be told to a new instance
             self._stale = True
             raise
 
     def event(self, index):
-        """Event `index` of the batch: ``fd | generation << 32``, and what it says as READ, WRITE and HANGUP."""
+        """Event `index` of the batch: descriptor, generation, and what it says as READ, WRITE and HANGUP."""
         return self._batch[index]
 
     def close(self):

@@ -50,7 +50,8 @@ cdef enum:
     URGENT = 8
     EDGE = 1
     EXCLUSIVE = 2
-    LONGEST_WAIT = 86_400_000  # milliseconds
+
+cdef long long LONGEST_WAIT = 86_400_000_000_000  # nanoseconds
 
 
 cpdef bint available() noexcept:
@@ -112,18 +113,31 @@ cdef class Poller:
     cdef int remove(self, int fd) except -1:
         return _control(self._fd, EPOLL_CTL_DEL, fd, 0, 0, 0)
 
-    cdef int wait(self, bint blocking) except -1:
-        """Fetch a batch; return how many events it has. A `blocking` wait may end with none, when a signal came."""
-        return _wait(self, -1 if blocking else 0)
+    cdef int wait(self, long long timeout) except -1:
+        """Fetch a batch; return how many events it has. A wait may end early with none, when a signal came.
 
-    cdef int wait_until(self, long long deadline, long long now) except -1:
-        """As a blocking `wait`, at most to `deadline`, in milliseconds rounded up; for systems without timerfd."""
-        cdef long long left = (deadline - now + 999_999) // 1_000_000
-        return _wait(self, 0 if left < 0 else <int>min(left, LONGEST_WAIT))
+        `timeout` is in nanoseconds, rounded up to milliseconds; 0 to poll, below 0 to wait without end.
+        """
+        cdef int count
+        if timeout == 0:
+            # A poll takes less time than giving up the GIL and taking it back would.
+            count = epoll_wait(self._fd, self._batch, self._capacity, 0)
+        else:
+            if timeout > 0:
+                timeout = (min(timeout, LONGEST_WAIT) + 999_999) // 1_000_000
+            with nogil:
+                count = epoll_wait(self._fd, self._batch, self._capacity, -1 if timeout < 0 else <int>timeout)
+        if count >= 0:
+            return count
+        if errno != EINTR:
+            PyErr_SetFromErrno(OSError)
+        PyErr_CheckSignals()
+        return 0
 
-    cdef (unsigned long long, int) event(self, int index) noexcept:
-        """Event `index` of the batch: ``fd | generation << 32``, and what it says as READ, WRITE and HANGUP."""
+    cdef (int, unsigned int, int) event(self, int index) noexcept:
+        """Event `index` of the batch: descriptor, generation, and what it says as READ, WRITE and HANGUP."""
         cdef uint32_t events = self._batch[index].events
+        cdef uint64_t whose = self._batch[index].data.u64
         cdef int mask = 0
         if events & EPOLLIN:
             mask |= READ
@@ -135,29 +149,13 @@ cdef class Poller:
             mask |= READ | URGENT
         if events & (EPOLLHUP | EPOLLERR):
             mask |= READ | WRITE | HANGUP
-        return self._batch[index].data.u64, mask
+        return <int>whose, <unsigned int>(whose >> 32), mask
 
     cdef int close(self) except -1:
         if self._fd >= 0:
             c_close(self._fd)
             self._fd = -1
         return 0
-
-
-cdef int _wait(Poller poller, int timeout) except -1:
-    cdef int count
-    if timeout:
-        with nogil:
-            count = epoll_wait(poller._fd, poller._batch, poller._capacity, timeout)
-    else:
-        # A poll takes less time than giving up the GIL and taking it back would.
-        count = epoll_wait(poller._fd, poller._batch, poller._capacity, 0)
-    if count >= 0:
-        return count
-    if errno != EINTR:
-        PyErr_SetFromErrno(OSError)
-    PyErr_CheckSignals()
-    return 0
 
 
 cdef int timerfd_open() except -2:

@@ -23,7 +23,7 @@ cdef class Poller:
     cdef int change(self, int fd, unsigned int generation, int before, int after, int mode) except -1
     cdef int collect(self, int fd, unsigned int generation, int before, int after, int mode) except -1
     cdef int wait(self, long long timeout) except -1
-    cdef (unsigned long long, int) event(self, int index) noexcept
+    cdef (int, unsigned int, int) event(self, int index) noexcept
     cdef bint refused(self, int index) noexcept
     cdef int forget(self) except -1
     cdef int close(self) except -1

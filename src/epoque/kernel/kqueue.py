@@ -116,9 +116,9 @@ class Poller:
         return len(pairs)
 
     def event(self, index):
-        """Event `index` of the batch: ``fd | generation << 32``, and a mask that is empty if a change was refused."""
+        """Event `index` of the batch: descriptor, generation, and a mask that is empty if a change was refused."""
         event = self._batch[index]
-        return event.ident | event.udata << 32, _mask(event)
+        return event.ident, event.udata, _mask(event)
 
     def refused(self, index):
         """Is event `index` a change that failed, other than for a pipe without reader?"""

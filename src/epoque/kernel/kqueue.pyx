@@ -47,8 +47,10 @@ cdef extern from *:
         change->udata = (__typeof__(change->udata))(uintptr_t)generation;
     }
 
-    static inline unsigned long long epoque_ident(const struct kevent *event) {
-        return (unsigned int)event->ident | (unsigned long long)(unsigned int)(uintptr_t)event->udata << 32;
+    static inline int epoque_fd(const struct kevent *event) { return (int)event->ident; }
+
+    static inline unsigned int epoque_generation(const struct kevent *event) {
+        return (unsigned int)(uintptr_t)event->udata;
     }
 
     static inline int epoque_error(const struct kevent *event) {
@@ -67,7 +69,8 @@ cdef extern from *:
         int fd, const kevent_t *changes, int count, kevent_t *events, int room, long long timeout
     ) nogil
     void epoque_change(kevent_t *change, int fd, bint writing, int flags, unsigned int generation)
-    unsigned long long epoque_ident(const kevent_t *event)
+    int epoque_fd(const kevent_t *event)
+    unsigned int epoque_generation(const kevent_t *event)
     int epoque_error(const kevent_t *event)
     int epoque_mask(const kevent_t *event)
     enum:
@@ -202,9 +205,10 @@ cdef class Poller:
         PyErr_CheckSignals()
         return 0
 
-    cdef (unsigned long long, int) event(self, int index) noexcept:
-        """Event `index` of the batch: ``fd | generation << 32``, and a mask that is empty if a change was refused."""
-        return epoque_ident(&self._batch[index]), epoque_mask(&self._batch[index])
+    cdef (int, unsigned int, int) event(self, int index) noexcept:
+        """Event `index` of the batch: descriptor, generation, and a mask that is empty if a change was refused."""
+        cdef const kevent_t *event = &self._batch[index]
+        return epoque_fd(event), epoque_generation(event), epoque_mask(event)
 
     cdef bint refused(self, int index) noexcept:
         """Is event `index` a change that failed, other than for a pipe without reader?"""

@@ -22,6 +22,8 @@ cdef class EpollSelector(Selector):
     cdef epoll.Poller poller
     cdef Alarm alarm  # None before the first deadline, and where there is no timerfd
 
+    @cython.locals(timeout="long long")
+    cpdef int wait(self, long long deadline) except -1
     @cython.locals(alarm=Alarm)
     cdef bint open_alarm(self) except -1
     @cython.locals(poller=epoll.Poller)

@@ -63,16 +63,17 @@ class EpollSelector(Selector):
             self.reopen()
         self.position = self.count = self.removals = 0
         if deadline == POLL:
-            self.count = self.poller.wait(False)
+            self.count = self.poller.wait(0)
         elif deadline == NEVER:
-            self.count = self.poller.wait(True)
+            self.count = self.poller.wait(-1)
         elif self.alarm is None and not self.open_alarm():
-            self.count = self.poller.wait_until(deadline, clock.monotonic_ns())
+            timeout = deadline - clock.monotonic_ns()
+            self.count = self.poller.wait(max(timeout, 0))
         else:
             if deadline < self.alarm.deadline:
                 epoll.timerfd_arm(self.alarm.fd, deadline)
                 self.alarm.deadline = deadline
-            self.count = self.poller.wait(True)
+            self.count = self.poller.wait(-1)
 
     def open_alarm(self):
         """Open the timerfd for the first deadline; False if there is no such thing, or no descriptor left for it."""

@@ -10,7 +10,7 @@ cdef class RecordingSource(Source):
 
 cdef class FakeSelector(Selector):
     cdef list batches  # still to come
-    cdef list current  # the batch being delivered: (ident, mask)
+    cdef list current  # the batch being delivered: (fd, generation, mask)
     cdef readonly dict kernel  # fd -> (generation, mask)
     cdef readonly list log  # (operation, fd)
     cdef dict refused  # fd -> errno

@@ -73,15 +73,15 @@ class FakeSelector(Selector):
         self.waits.append(deadline)
         batch = self.batches.pop(0) if self.batches else []
         self.current = [
-            (fd | (self.kernel[fd][0] if generation is None else generation) << 32, mask)
-            for fd, generation, mask in batch
+            (fd, self.kernel[fd][0] if generation is None else generation, mask) for fd, generation, mask in batch
         ]
         self.position = 0
         self.removals = 0
         self.count = len(self.current)
 
     def event(self, index):
-        return self.current[index][0], self.current[index][1]
+        fd, generation, mask = self.current[index]
+        return fd, generation, mask
 
     def arm(self, source):
         self.check("modify" if source.armed else "add", source.fd)

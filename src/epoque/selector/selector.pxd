@@ -3,7 +3,7 @@ cimport cython
 from epoque.selector.source cimport Source
 
 
-cdef unsigned long long NUMBER
+cdef unsigned int LAST
 cdef int EDGE
 cdef int LEVEL
 
@@ -28,9 +28,9 @@ cdef class Selector:
     cpdef int remove(self, Source source) except -1
     cdef int evict(self, Source source) except -1
     cdef int disarm(self, Source source) except -1
-    @cython.locals(source=Source, ident="unsigned long long", mask=int, fd=Py_ssize_t)
+    @cython.locals(source=Source, fd=int, generation="unsigned int", mask=int, interest=int)
     cpdef int dispatch(self) except -1
-    @cython.locals(index=int, number=Py_ssize_t)
+    @cython.locals(index=int, fd=int)
     cdef bint has_fetched(self, Source source) except -1
     cdef int calm(self, Source source) except -1
     @cython.locals(inherited=bint)
@@ -41,7 +41,7 @@ cdef class Selector:
     cpdef int close(self) except -1
 
     cpdef int wait(self, long long deadline) except -1
-    cdef (unsigned long long, int) event(self, int index) noexcept
+    cdef (int, unsigned int, int) event(self, int index) noexcept
     cdef int arm(self, Source source) except -1
     cdef int discard(self, Source source) except -1
     cdef int found_replaced(self, Source source) except -1

@@ -22,7 +22,7 @@ from epoque.selector.source import Source
 
 __all__ = ["Selector", "Source"]
 
-NUMBER = 0xFFFF_FFFF  # of an event's ident: the descriptor; the generation is above it
+LAST = 0xFFFF_FFFF  # generation, of 32 bits; then it begins anew
 
 # What the kernel says of a number that was armed and stands for nothing or for something else by now: another file,
 # one that cannot be watched (EPERM), or an epoll instance, our own (EINVAL) or one that watches it (ELOOP).
@@ -71,7 +71,7 @@ class Selector:
         if previous is not None:
             # Its owner closed the number without telling us, and it was given out again.
             self.evict(previous)
-        self.generation = self.generation + 1 if self.generation < NUMBER else 1
+        self.generation = self.generation + 1 if self.generation < LAST else 1
         source.generation = self.generation
         source.armed = 0
         try:
@@ -120,7 +120,12 @@ class Selector:
         return True
 
     def again(self, source):
-        """Have it told once more what is ready: of an edge-triggered source not all is used up that an event meant."""
+        """Have it told once more what is ready: of an edge-triggered source not all is used up that an event meant.
+
+        In a child process the next wait does, by an instance of its own.
+        """
+        if self.forked:
+            return 0
         if source.mode == EDGE and source.armed == source.interest:
             self.verify(source)
         else:
@@ -162,20 +167,21 @@ class Selector:
         source = None
         try:
             while self.position < self.count:
-                ident, mask = self.event(self.position)
+                fd, generation, mask = self.event(self.position)
                 self.position += 1
-                fd = ident & NUMBER
                 source = self.table[fd] if fd < len(self.table) else None
-                if source is None or source.generation != ident >> 32:
+                if source is None or source.generation != generation:
                     if self.removals == 0:
                         self.ghosts += 1
                 else:
-                    if not mask & source.interest or mask & source.armed & ~source.interest:
+                    interest = source.interest
+                    if not mask & interest or mask & source.armed & ~interest:
                         self.calm(source)
-                    if mask & source.interest:
+                        interest = source.interest
+                    if mask & interest:
                         source.on_ready(mask)
         except BaseException:
-            if source is not None and source.mode == EDGE and not self.forked:
+            if source is not None and source.mode == EDGE:
                 self.again(source)  # it may have left something unused
             raise
         if self.ghosts:
@@ -190,8 +196,8 @@ class Selector:
     def has_fetched(self, source):
         """Whether the batch that is still to be delivered has an event for `source`."""
         for index in range(self.position, self.count):
-            number = self.event(index)[0] & NUMBER
-            if number == source.fd:
+            fd = self.event(index)[0]
+            if fd == source.fd:
                 return True
         return False
 
@@ -257,7 +263,7 @@ class Selector:
         raise NotImplementedError
 
     def event(self, index):
-        """Event `index` of the batch: ``fd | generation << 32``, and READ, WRITE and HANGUP as a mask."""
+        """Event `index` of the batch: descriptor, generation, and READ, WRITE and HANGUP as a mask."""
         raise NotImplementedError
 
     def arm(self, source):
