@@ -43,7 +43,6 @@ class SendQueue:
     def send(self, fd):
         """Send until nothing is left or the kernel takes no more. OSError when the connection is broken."""
         while self.size:
-            count = len(self.pieces) if self.only is None else 1
             if self.plain:
                 sent = self.write(fd)
             elif self.only is not None:
@@ -52,9 +51,11 @@ class SendQueue:
                 sent = sockets.send_many(fd, self.pieces, self.offset, self.size)
             if sent < 0:
                 return 0
-            if sent == self.size:
-                self.clear()
+            if sent == self.size and self.only is not None:  # the usual case, without a call
+                self.only = None
+                self.offset = self.size = 0
                 return 0
+            count = len(self.pieces) if self.only is None else 1
             self.drop(sent)
             if count <= SEND_PIECES:  # all were offered; if some are left, the kernel has no room
                 return 0

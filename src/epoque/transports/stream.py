@@ -101,6 +101,15 @@ class StreamTransport(ByteTransport):
             return True
         return False
 
+    def on_turn_end(self):  # as in WritingTransport, without its calls
+        self.ending = False
+        if self.queue.size and not self.interest & WRITE:
+            self.flush()
+        if self.flow.paused:
+            self.settle()
+        elif self.closing or self.eof_written:
+            self.finish()
+
     def on_ready(self, mask):
         if mask & READ and self.interest & READ:
             rounds = 1
