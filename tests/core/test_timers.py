@@ -161,7 +161,7 @@ def test_negative_delays_are_due_at_once_in_the_order_of_their_deadlines(loop):
     loop.call_later(-math.inf, ran.append, "always")
     loop.call_later(-1_000, ran.append, "old")
     loop.call_at(0, ran.append, "boot")
-    loop.call_at(-5, ran.append, "before the boot")
+    loop.call_at(-1e6, ran.append, "before the boot")  # "old", too, may be, of a young machine
     turn(loop)
     assert ran[:2] == ["always", "before the boot"]
     assert sorted(ran[2:4]) == ["boot", "old"]

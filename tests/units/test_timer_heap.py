@@ -53,7 +53,7 @@ def expired(timers, now):
 
 
 def add(timers, when, callback=print, args=()):
-    return timers.add(when, callback, args, Loop(), contextvars.Context())
+    return timers.add(when, when, callback, args, Loop(), contextvars.Context())
 
 
 def added(timers, *whens):

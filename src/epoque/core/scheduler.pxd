@@ -22,8 +22,7 @@ cdef class Scheduler:
 
     @cython.locals(handle=Handle)
     cdef Handle schedule(self, object callback, tuple args, object context)
-    @cython.locals(timer=TimerHandle)
-    cdef TimerHandle add_timer(self, object when, object callback, tuple args, object context)
+    cdef int check_call(self, object callback, str method) except -1
     cdef int check_closed(self) except -1
     cdef int check_thread(self) except -1
 

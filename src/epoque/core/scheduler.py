@@ -50,11 +50,8 @@ class Scheduler:
 
         `context` is a `contextvars.Context`, by default a copy of the current one. RuntimeError on a closed loop.
         """
-        if not self.usable:
-            self.check_closed()
-        if self.debug:
-            self.check_thread()
-            debug.check_callback(callback, "call_soon")
+        if self.debug or not self.usable:
+            self.check_call(callback, "call_soon")
         handle = handles.new_handle(callback, args, self, interp.copy_context() if context is None else context)
         if self.debug:
             handle.origin = debug.origin()
@@ -90,7 +87,13 @@ class Scheduler:
         """Run ``callback(*args)`` once `delay` seconds have passed, never earlier. ValueError for NaN."""
         if delay is None:
             raise TypeError("delay must not be None")
-        return self.add_timer(clock.now() + delay, callback, args, context)
+        if self.debug or not self.usable:
+            self.check_call(callback, "call_later")
+        context = interp.copy_context() if context is None else context
+        timer = self.timers.add(clock.after(delay), None, callback, args, self, context)
+        if self.debug:
+            timer.origin = debug.origin()
+        return timer
 
     def call_at(self, when, callback, *args, context=None):
         """Run ``callback(*args)`` once `time` has reached `when` seconds, never earlier.
@@ -99,15 +102,9 @@ class Scheduler:
         """
         if when is None:
             raise TypeError("when cannot be None")
-        return self.add_timer(when, callback, args, context)
-
-    def add_timer(self, when, callback, args, context):
-        if not self.usable:
-            self.check_closed()
-        if self.debug:
-            self.check_thread()
-            debug.check_callback(callback, "call_at")
-        timer = self.timers.add(when, callback, args, self, interp.copy_context() if context is None else context)
+        if self.debug or not self.usable:
+            self.check_call(callback, "call_at")
+        timer = self.timers.add(when, when, callback, args, self, interp.copy_context() if context is None else context)
         if self.debug:
             timer.origin = debug.origin()
         return timer
@@ -159,6 +156,12 @@ class Scheduler:
     def get_debug(self):
         """Whether the loop is in debug mode."""
         return self.debug
+
+    def check_call(self, callback, method):
+        self.check_closed()
+        if self.debug:
+            self.check_thread()
+            debug.check_callback(callback, method)
 
     def check_closed(self):
         if not self.usable:

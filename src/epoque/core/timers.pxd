@@ -8,7 +8,8 @@ cdef long long NEVER
 
 @cython.final
 cdef class TimerHandle(Handle):
-    cdef object whence  # scheduled time as given, in seconds
+    cdef double moment  # the scheduled time in seconds
+    cdef object given  # the same as the caller has it, if he has
     cdef Py_ssize_t ticket  # of its place there
     cdef heap.Heap heap  # that it stands in, None outside
 
@@ -19,7 +20,7 @@ cdef class Timers:
 
     cpdef long long earliest(self) noexcept
     @cython.locals(timer=TimerHandle)
-    cpdef TimerHandle add(self, object when, object callback, tuple args, object loop, object context)
+    cpdef TimerHandle add(self, double moment, object given, object callback, tuple args, object loop, object context)
     @cython.locals(timer=TimerHandle)
     cpdef int expire(self, long long now, fifo.Fifo ready) except -1
     @cython.locals(timer=TimerHandle)

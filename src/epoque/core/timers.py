@@ -16,12 +16,12 @@ __all__ = ["TimerHandle", "Timers"]
 class TimerHandle(Handle):
     """A callback that waits for its time. Returned by `call_later` and `call_at`."""
 
-    __slots__ = ("heap", "ticket", "whence")
+    __slots__ = ("given", "heap", "moment", "ticket")
 
     def __init__(self, when, callback, args, loop, context):
         Handle.__init__(self, callback, args, loop, context)
         clock.from_seconds(when)  # refuses what is no time
-        self.whence = when
+        self.moment = self.given = when
         self.ticket = 0
         self.heap = None
 
@@ -31,7 +31,7 @@ class TimerHandle(Handle):
 
     def when(self):
         """The scheduled time, in seconds of the loop's clock."""
-        return self.whence
+        return self.moment if self.given is None else self.given
 
     def cancel(self):
         """Keep the callback from running, and take it out of the timers. Cancelling twice is harmless."""
@@ -42,34 +42,34 @@ class TimerHandle(Handle):
 
     def describe(self):
         parts = Handle.describe(self)
-        parts.insert(2 if self.canceled else 1, f"when={self.whence}")
+        parts.insert(2 if self.canceled else 1, f"when={self.when()}")
         return parts
 
     def __hash__(self):
-        return hash(self.whence)
+        return hash(self.moment)
 
     def __lt__(self, other):
-        return self.whence < other.when() if isinstance(other, asyncio.TimerHandle) else NotImplemented
+        return self.moment < other.when() if isinstance(other, asyncio.TimerHandle) else NotImplemented
 
     def __le__(self, other):
         if not isinstance(other, asyncio.TimerHandle):
             return NotImplemented
-        return self.whence < other.when() or self == other
+        return self.moment < other.when() or self == other
 
     def __gt__(self, other):
-        return self.whence > other.when() if isinstance(other, asyncio.TimerHandle) else NotImplemented
+        return self.moment > other.when() if isinstance(other, asyncio.TimerHandle) else NotImplemented
 
     def __ge__(self, other):
         if not isinstance(other, asyncio.TimerHandle):
             return NotImplemented
-        return self.whence > other.when() or self == other
+        return self.moment > other.when() or self == other
 
     def __eq__(self, other):
         return alike(self, other) if isinstance(other, TimerHandle) else NotImplemented
 
     @property
     def _when(self):
-        return self.whence
+        return self.when()
 
     @property
     def _scheduled(self):
@@ -91,7 +91,7 @@ class Timers:
         """The next deadline, in nanoseconds of the monotonic clock; NEVER when there is none."""
         return self.heap.first_key() if self.heap.count else NEVER
 
-    def add(self, when, callback, args, loop, context):
+    def add(self, moment, given, callback, args, loop, context):
         """A TimerHandle, without the detour through ``__init__``, that waits from now on."""
         timer = TimerHandle.__new__(TimerHandle)
         timer.callback = callback
@@ -100,8 +100,9 @@ class Timers:
         timer.context = context
         timer.canceled = False
         timer.origin = None
-        timer.whence = when
-        timer.ticket = self.heap.push(timer, clock.from_seconds(when))
+        timer.moment = moment
+        timer.given = given
+        timer.ticket = self.heap.push(timer, clock.from_seconds(moment))
         timer.heap = self.heap
         return timer
 
@@ -121,8 +122,8 @@ class Timers:
 
 
 def alike(one, other):
-    return (one.whence, one.callback, one.args, one.canceled) == (
-        other.whence,
+    return (one.moment, one.callback, one.args, one.canceled) == (
+        other.moment,
         other.callback,
         other.args,
         other.canceled,

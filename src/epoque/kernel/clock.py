@@ -10,7 +10,7 @@ from time import monotonic_ns
 
 from epoque.kernel.masks import NEVER
 
-__all__ = ["QUIET", "from_seconds", "monotonic_ns", "now", "ticks"]
+__all__ = ["QUIET", "after", "from_seconds", "monotonic_ns", "now", "ticks"]
 
 
 ticks = monotonic_ns
@@ -20,7 +20,13 @@ ticks = monotonic_ns
 QUIET = 10_000
 
 
+def after(delay):
+    """The time in `delay` seconds."""
+    return now() + delay
+
+
 LAST = NEVER / 1e9  # seconds
+FIRST = -LAST
 
 
 def from_seconds(when):
@@ -30,7 +36,7 @@ def from_seconds(when):
     """
     if type(when) is not float:
         when = ldexp(when, 0)  # whatever has __float__, but no text
-    if not -LAST < when < LAST:
+    if not FIRST < when < LAST:
         if when != when:
             raise ValueError("the time of a timer cannot be NaN")
         return NEVER if when > 0 else -NEVER

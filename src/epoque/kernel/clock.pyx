@@ -4,6 +4,8 @@ A loop shows times as float seconds and keeps them as integers; both conversions
 early by a rounding.
 """
 
+from cpython.float cimport PyFloat_CheckExact
+
 cdef extern from *:
     """
     #include <time.h>
@@ -50,6 +52,13 @@ cdef unsigned long long ticks() noexcept:
 cdef double now() noexcept:
     """What `time.monotonic()` would say, in seconds: it divides too."""
     return <double>epoque_now() / 1e9
+
+
+cdef double after(object delay) except? -1:
+    """The time in `delay` seconds."""
+    if PyFloat_CheckExact(delay):
+        return now() + <double>delay
+    return now() + delay  # what cannot be added to a float is no delay
 
 
 cdef long long from_seconds(double when) except? -1:
