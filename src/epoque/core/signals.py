@@ -39,8 +39,9 @@ class Doorbell(Source):
     def on_ready(self, mask):
         # The Python handlers first: what they raise leaves the run.
         interp.check_signals()
-        for signum in bells.bell.answer():
-            for owner in list(bells.bell.handling):
+        signums = bells.bell.answer()
+        for owner in list(bells.bell.handling):
+            for signum in signums:  # thousands, if somebody else has filled the pipe
                 owner.overheard(signum)
 
 

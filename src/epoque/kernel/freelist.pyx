@@ -8,7 +8,7 @@ cdef extern from *:
     """
     #include <string.h>
 
-    enum { EPOQUE_CLASSES = 4, EPOQUE_KEPT = 4096 };  /* objects of each class: of a handle, half a MiB */
+    enum { EPOQUE_CLASSES = 4, EPOQUE_KEPT = 16384 };  /* objects of each class: of a handle, two MiB */
 
     struct epoque_freelist {
         PyTypeObject *type;
@@ -70,6 +70,6 @@ cdef extern from *:
 
 
 cdef int keep(object cls) except -1:
-    """Let the memory of up to 4,096 instances of `cls` that have gone be used again for the next ones."""
+    """Let the memory of up to 16,384 instances of `cls` that have gone be used again for the next ones."""
     epoque_keep(cls)
     return 0
