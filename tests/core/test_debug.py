@@ -151,7 +151,9 @@ def test_a_wrong_callback_is_a_type_error_at_the_call(debug, name, kind):
 
     coroutine = work()
     wrong = {"coroutine": coroutine, "coroutine function": work, "no callable": 5}[kind]
-    with pytest.raises(TypeError, match=r"got 5" if wrong == 5 else r"coroutines cannot be used with call_"):
+    method = name if name != "call_later" else "call_at"
+    text = rf"expected by {method}\(\), got 5" if wrong == 5 else rf"coroutines cannot be used with {method}\(\)"
+    with pytest.raises(TypeError, match=text):
         (SCHEDULING | THREADSAFE)[name](debug, wrong)
     coroutine.close()
 

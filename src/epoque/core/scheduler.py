@@ -88,7 +88,7 @@ class Scheduler:
         if delay is None:
             raise TypeError("delay must not be None")
         if self.debug or not self.usable:
-            self.check_call(callback, "call_later")
+            self.check_call(callback, "call_at")  # asyncio's call_later calls that
         context = interp.copy_context() if context is None else context
         timer = self.timers.add(clock.after(delay), None, callback, args, self, context)
         if self.debug:
