@@ -60,8 +60,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what shall run in the background
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:  # so a shell starts what shall run in the background
+            signal.signal(number, handler)
     new_loop().close()  # what the first loop loads may keep a descriptor (libffi of its own file), which is no leak
     gc.freeze()  # keeps the gc.collect() after each test cheap: what collection loaded is not looked at again
 
