@@ -3,7 +3,7 @@ cimport cython
 from epoque.core cimport handle as handles
 from epoque.core.handle cimport Handle
 from epoque.core.ready cimport ReadyQueue
-from epoque.core.timers cimport TimerHandle, Timers
+from epoque.core.timers cimport Timers
 from epoque.kernel cimport clock, fifo, interp
 
 cdef dict _TASKS
