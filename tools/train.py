@@ -65,6 +65,7 @@ async def timers() -> None:
         loop.call_later(number % 10 / 1e5, time.monotonic)
     for handle in pending:
         handle.cancel()
+    await asyncio.gather(*(asyncio.sleep(number % 10 / 1e5) for number in range(400)))
     async with asyncio.timeout(60):
         await asyncio.sleep(0.0005)
 

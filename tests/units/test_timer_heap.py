@@ -7,6 +7,7 @@ import gc
 import math
 import sys
 import weakref
+from bisect import insort
 from decimal import Decimal
 from fractions import Fraction
 
@@ -72,8 +73,7 @@ class Model:
 
     def add(self, when, handle):
         self.numbers += 1
-        self.waiting.append((when, self.numbers, handle))
-        self.waiting.sort(key=lambda entry: entry[:2])
+        insort(self.waiting, (when, self.numbers, handle), key=lambda entry: entry[:2])
 
     def remove(self, handle):
         self.waiting = [entry for entry in self.waiting if entry[2] is not handle]
@@ -135,6 +135,40 @@ def test_sorted_input_comes_out_in_order(whens):
     timers = Timers()
     handles = added(timers, *whens)
     assert expired(timers, NEVER) == sorted(handles, key=lambda handle: handle.when())
+
+
+FLOOD = st.tuples(
+    st.integers(0, 600), st.sampled_from([3, 3000, 9 * 10**6]), st.floats(0, 1), st.floats(-1, 1), st.booleans()
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(FLOOD, min_size=1, max_size=6), st.randoms(use_true_random=True))  # the others remember each draw
+def test_floods_come_out_in_order_whatever_is_cancelled_before_and_after_the_first_look(floods, rng):
+    timers, model = Timers(), Model()
+    for count, spread, cancelled, now, infinite in floods:
+        whens = [rng.randint(-spread, spread) for _ in range(count)]
+        if infinite:
+            whens += [math.inf, -math.inf]
+        for when, handle in zip(whens, added(timers, *whens), strict=True):
+            model.add(when, handle)
+        for _ in range(2):
+            gone = rng.sample(model.waiting, int(len(model.waiting) * cancelled / 2))
+            for entry in gone:
+                entry[2].cancel()
+            model.waiting = sorted(set(model.waiting) - set(gone), key=lambda entry: entry[:2])
+            assert len(timers) == len(model.waiting)
+            assert timers.earliest() == (deadline(model.waiting[0][0]) if model.waiting else NEVER)
+        now = round(now * spread)
+        assert list(map(id, expired(timers, now * SECOND))) == list(map(id, model.expire(now)))
+    assert list(map(id, expired(timers, NEVER))) == list(map(id, model.expire(math.inf)))
+    assert (len(timers), timers.earliest()) == (0, NEVER)
+
+
+def deadline(when):
+    if math.isinf(when):
+        return NEVER if when > 0 else -NEVER
+    return when * SECOND
 
 
 # --- what there is
