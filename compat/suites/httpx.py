@@ -10,4 +10,5 @@ SUITE = Project(
     extras="brotli,cli,http2,socks,zstd",
     requirements=("pytest<9", "chardet<6", "click<8.2", "trio", "trustme", "uvicorn", "cryptography"),
     arguments=("-k", "not trio", "-m", "not network"),
+    serial=True,  # its server listens on port 8000, and its tests wait for ever if it cannot
 )
